@@ -94,12 +94,12 @@ class Table(LakeTable):
         Rows are staged and published, which Iceberg does only once for each `wap.id`, also if there are two writers.
         """
         if not self.exists:
-            with _writing(rows.sparkSession, {_TEXT: text, _PUBLISHED: identity}):
-                self._write(rows).create()
+            with self._shared(rows) as view, self._writing({_TEXT: text, _PUBLISHED: identity}):
+                self._write(view).create()
             return
         mark = secrets.token_hex(8)
-        with _writing(rows.sparkSession, {_STAGED: mark}, {"spark.wap.id": identity}):
-            _stored(rows).writeTo(self._name).append()
+        with self._shared(rows) as view, self._writing({_STAGED: mark}, {"spark.wap.id": identity}):
+            self.spark.table(view).writeTo(self._name).append()
         self._publish(mark, text)
 
     def _publish(self, mark: str, text: str) -> None:
@@ -121,8 +121,8 @@ class Table(LakeTable):
 
     def overwrite(self, rows: DataFrame, text: str, partitions: Sequence[str] = ()) -> None:
         """Replace rows and columns; create the table, partitioned by these columns, if there is none."""
-        with _writing(rows.sparkSession, {_TEXT: text}):
-            self._write(rows, partitions).createOrReplace()
+        with self._shared(rows) as view, self._writing({_TEXT: text}):
+            self._write(view, partitions).createOrReplace()
 
     def widens(self, kind: str, into: str) -> bool:
         """Return whether a type can be widened in place: FLOAT, and decimals of the same scale."""
@@ -146,31 +146,48 @@ class Table(LakeTable):
         """Delete the rows with the keys of `rows` for which `removed` is true, and write the others."""
         shared = [identifier(_stored_name(name)) for name in self.columns() if name in rows.columns]
         keys = [identifier(_stored_name(name)) for name in on]
-        view = f"databus_{secrets.token_hex(8)}"  # global: the rows may be of another session
         into, values = ", ".join(shared), ", ".join(f"s.{name}" for name in shared)
         query = (
-            f"MERGE INTO {self._name} AS t USING global_temp.{view} AS s "  # noqa: S608 – names are quoted
-            f"ON {' AND '.join(f't.{key} <=> s.{key}' for key in keys)} "
+            f"ON {' AND '.join(f't.{key} <=> s.{key}' for key in keys)} "  # noqa: S608 – names are quoted
             f"WHEN MATCHED AND ({removed}) AND ({newer}) THEN DELETE "
             f"WHEN MATCHED AND ({newer}) THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in shared)} "
             f"WHEN NOT MATCHED AND NOT ({removed}) THEN INSERT ({into}) VALUES ({values})"
         )
-        _stored(rows).createGlobalTempView(view)
-        try:
-            with _writing(self.spark, {_TEXT: text}):
-                self.spark.sql(query)
-        finally:
-            self.spark.catalog.dropGlobalTempView(view)
+        with self._shared(rows) as view, self._writing({_TEXT: text}):
+            self.spark.sql(f"MERGE INTO {self._name} AS t USING {view} AS s {query}")
 
     def note(self, text: str) -> None:
         """Commit a text without changing anything else."""
         _note(self._load(), text)
 
-    def _write(self, rows: DataFrame, partitions: Sequence[str] = ()) -> Any:
-        writer = _stored(rows).writeTo(self._name)
+    def _write(self, view: str, partitions: Sequence[str] = ()) -> Any:
+        writer = self.spark.table(view).writeTo(self._name)
         for key, value in _PROPERTIES.items():
             writer = writer.tableProperty(key, value)
         return writer.partitionedBy(*(sql.col(identifier(name)) for name in partitions)) if partitions else writer
+
+    @contextmanager
+    def _shared(self, rows: DataFrame) -> Iterator[str]:
+        """Yield a view of rows, which may be of another session, with the names that columns have in Iceberg."""
+        view = f"databus_{secrets.token_hex(8)}"
+        rows.toDF(*map(_stored_name, rows.columns)).createGlobalTempView(view)
+        try:
+            yield f"global_temp.{view}"
+        finally:
+            self.spark.catalog.dropGlobalTempView(view)
+
+    @contextmanager
+    def _writing(self, summary: Mapping[str, str], settings: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Give the snapshots that the session writes a summary. `settings` are further settings meanwhile."""
+        temporary = {f"spark.sql.iceberg.snapshot-property.{key}": value for key, value in summary.items()}
+        temporary |= settings or {}
+        for key, value in temporary.items():
+            self.spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in temporary:
+                self.spark.conf.unset(key)
 
     def _load(self) -> Any:
         """Return the table in Java, as of now."""
@@ -194,26 +211,6 @@ def _note(table: Any, text: str) -> None:
     table.newFastAppend().set(_TEXT, text).commit()
 
 
-def _stored(rows: DataFrame) -> DataFrame:
-    return rows.toDF(*map(_stored_name, rows.columns))
-
-
 def _stored_name(name: str) -> str:
     """Return the name that a column has in Iceberg: `_file` becomes `_file_`, `_file_` becomes `_file__`."""
     return f"{name}_" if _RESERVED.fullmatch(name) else name
-
-
-@contextmanager
-def _writing(
-    spark: SparkSession, summary: Mapping[str, str], settings: Mapping[str, str] | None = None
-) -> Iterator[None]:
-    """Give the snapshots that the session writes a summary. `settings` are further settings meanwhile."""
-    temporary = {f"spark.sql.iceberg.snapshot-property.{key}": value for key, value in summary.items()}
-    temporary |= settings or {}
-    for key, value in temporary.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in temporary:
-            spark.conf.unset(key)

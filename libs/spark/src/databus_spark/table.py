@@ -3,8 +3,8 @@
 All changes are atomic: readers see all of a commit or nothing, and a commit that was interrupted has changed nothing.
 Each commit of ours carries a text, which tells how far the table has come, so rows and text never disagree.
 
-While rows are written, the text is a setting of the session, that of the rows for `append` and `overwrite`. So two
-threads must not write in one session.
+While rows are written, the text is a setting of the table's session, so two threads must not write in one session. The
+rows may be of another session.
 """
 
 from collections.abc import Sequence
