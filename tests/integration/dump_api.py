@@ -7,9 +7,11 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+import pyarrow
 import zstandard
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from pyarrow import parquet
 
 from common.waiting import eventually
 from databus.runtime import Health
@@ -39,19 +41,25 @@ class Api(httpx.AsyncClient):
         assert manifest["state"] == state, manifest["error"]
         return manifest
 
-    async def rows(self, manifest: dict[str, Any], table: str) -> list[Cells]:
+    async def rows(self, manifest: dict[str, Any], table: str, file_format: str = "jsonl") -> list[Cells]:
         """Download all rows of a table."""
         rows: list[Cells] = []
         for file in manifest["files"]:
-            if file["table"] == table:
-                answer = await self.get(path_of(manifest, file["name"]))
-                lines = zstandard.ZstdDecompressor().decompressobj().decompress(answer.content).splitlines()
-                rows += [
-                    [None if c is None else b64decode(c) for c in row]
-                    for line in lines
-                    for row in json.loads(line)["Rows"]
-                ]
+            if (file["table"], file["format"]) == (table, file_format):
+                content = (await self.get(path_of(manifest, file["name"]))).content
+                rows += rows_of_json(content) if file_format == "jsonl" else rows_of_parquet(content)
         return rows
+
+
+def rows_of_json(content: bytes) -> list[Cells]:
+    lines = zstandard.ZstdDecompressor().decompressobj().decompress(content).splitlines()
+    return [[None if c is None else b64decode(c) for c in row] for line in lines for row in json.loads(line)["Rows"]]
+
+
+def rows_of_parquet(content: bytes) -> list[Cells]:
+    columns = parquet.read_table(pyarrow.BufferReader(content)).columns
+    cells = [column.cast(pyarrow.binary()).to_pylist() for column in columns]
+    return [list(row) for row in zip(*cells, strict=True)]
 
 
 def path_of(manifest: dict[str, Any], name: str) -> str:

@@ -1,17 +1,16 @@
 """What tests of the sink need: a publisher, a server of dumps in place of dump-api, and a reader of the lake."""
 
 import asyncio
-import hashlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvicorn
-import zstandard
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from deltalake import DeltaTable, QueryBuilder
@@ -23,9 +22,10 @@ from starlette.routing import Route
 
 from databus import names
 from databus.events import Action, Column, QueryEvent, Row, Table
-from databus.manifest import DumpFile, Manifest, State
+from databus.manifest import FileFormat, Manifest, State
 from databus.progress import Progress, encode_progress
 from databus_binlog import Position
+from databus_dump_api.parts import PartWriter
 from databus_messages.formats.databus import Encoder
 from databus_spark.formats import open_table
 from databus_wire.kafka_records import sequence_text
@@ -166,6 +166,8 @@ class DumpServer:
         self.leases: list[str] = []
         #: `Range` headers of downloads
         self.ranges: list[str] = []
+        #: names of the files that were requested
+        self.downloaded: list[str] = []
         #: seconds that a lease is valid
         self.lease_ttl = 60.0
         #: attempts to renew a lease
@@ -175,25 +177,29 @@ class DumpServer:
         #: status of the answers to requests for a lease
         self.lease_answer = 200
 
-    def manifest(self, position: Position, rows: dict[Table, Sequence[Row]], **more: Any) -> Manifest:
+    def manifest(
+        self,
+        position: Position,
+        rows: dict[Table, Sequence[Row]],
+        *,
+        formats: Sequence[FileFormat] = (FileFormat.JSONL,),
+        part_size: int = 2**20,
+        **more: Any,
+    ) -> Manifest:
         """Write a dump's files, with up to two rows in a line, and return its manifest."""
         files, dump = [], f"dump-{len(self.manifests) + 1}"
-        (self.folder / dump).mkdir(exist_ok=True)
-        for table, content in rows.items():
-            if content:
-                pairs = (content[i : i + 2] for i in range(0, len(content), 2))
-                lines = (Encoder().rows_value(table, Action.INSERT, pair) for pair in pairs)
-                packed = zstandard.compress(b"".join(line + b"\n" for line in lines))
-                name = f"{table.full_name}.00001.jsonl.zst"
-                (self.folder / dump / name).write_bytes(packed)
-                digest = hashlib.sha256(packed).hexdigest()
-                files.append(
-                    DumpFile(name=name, table=table.full_name, rows=len(content), bytes=len(packed), sha256=digest)
-                )
+        folder = self.folder / dump
+        folder.mkdir(exist_ok=True)
+        for (table, content), each in product(rows.items(), formats):
+            parts = PartWriter(folder, table, each, part_size)
+            for first in range(0, len(content), 2):
+                parts.write(content[first : first + 2])
+            files += parts.close()
         return Manifest(
             id=dump,
             pipeline=self.pipeline,
             created=datetime.now(UTC),
+            formats=tuple(formats),
             position=position,
             tables=tuple(rows),
             files=tuple(files),
@@ -240,6 +246,7 @@ class DumpServer:
     async def _file(self, request: Request) -> Response:
         assert self.leases[-1] == f"taken {request.path_params['dump']}"
         self.ranges.append(request.headers["range"])
+        self.downloaded.append(request.path_params["name"])
         return FileResponse(self.folder / request.path_params["dump"] / request.path_params["name"])
 
 

@@ -135,6 +135,26 @@ async def test_a_downloaded_file_matches_its_manifest(api: Api, schema: str, exe
     assert rows == [[b"1", "Zoë".encode()], [b"2", b""], [b"3", None]]
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_dump_has_all_rows_in_each_format(serve: Callable[..., Any], schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, `a.b` VARCHAR(10), v BLOB)")
+    await execute("CREATE TABLE empty (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (3, NULL, X'00FF'), (1, 'Zoë', NULL)")
+    async with serve(dumps={"formats": ["parquet", "jsonl"]}) as api:
+        manifest = await api.take_dump()
+        assert manifest["formats"] == ["jsonl", "parquet"]
+        for file_format, media_type in ("jsonl", "application/zstd"), ("parquet", "application/vnd.apache.parquet"):
+            [file] = (file for file in manifest["files"] if file["format"] == file_format)
+            assert (file["table"], file["rows"]) == (f"{schema}.t", 2)
+            part = await api.get(path_of(manifest, file["name"]), headers={"Range": "bytes=5-"})
+            assert (part.status_code, part.headers["Content-Type"]) == (206, media_type)
+            rows = await api.rows(manifest, f"{schema}.t", file_format)
+            assert rows == [[b"1", "Zoë".encode(), None], [b"3", None, b"\0\xff"]]
+    async with serve(started=False, dumps={"formats": ["parquet"]}) as api:
+        manifest = await api.take_dump()
+    assert [file["format"] for file in manifest["files"]] == ["parquet"]
+
+
 async def test_a_dump_contains_only_what_the_output_named_default_publishes(
     serve: Callable[..., Any], schema: str, execute: Execute, kafka: Server
 ) -> None:

@@ -1,6 +1,7 @@
 """A value has the same text in a snapshot as from the binlog decoder."""
 
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -8,14 +9,17 @@ from common.binlog_rows import read_rows
 from common.column_types import tables
 from common.connections import Execute, printing
 from databus.events import Row, Table
+from databus.manifest import FileFormat
 from databus.settings import Source
 from databus.source_connection import connect_source
 from databus_binlog import Position, Value
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.select import select
 from databus_changes.snapshot.view import open_view
+from databus_dump_api.parts import PartWriter
 from databus_wire.packed_rows import PackedRows
 from devstack import Server as Database
+from integration.dump_api import rows_of_json, rows_of_parquet
 
 LABELS = ", ".join(f"'m{number}'" for number in range(64))
 #: values of MariaDB and MySQL: column type, SQL value, its text
@@ -108,7 +112,7 @@ async def test_t25_snapshot_and_binlog_give_the_same_text(
 
 
 async def test_t25_snapshot_and_binlog_give_the_same_text_for_every_column_type(
-    source: Database, settings: Source, schema: str
+    source: Database, settings: Source, schema: str, tmp_path: Path
 ) -> None:
     before = await position(settings)
     logged: dict[str, list[list[Value]]] = defaultdict(list)
@@ -120,9 +124,14 @@ async def test_t25_snapshot_and_binlog_give_the_same_text_for_every_column_type(
     for table_map, rows in await read_rows(source, before, schema):
         logged[table_map.name] += rows.images()
     for table in tables(source.kind):
-        _, dumped = await snapshot(settings, schema, table.name)
+        definition, dumped = await snapshot(settings, schema, table.name)
         assert len(dumped) == table.rows
         assert dumped == logged[table.name]
+        for file_format, read in (FileFormat.JSONL, rows_of_json), (FileFormat.PARQUET, rows_of_parquet):
+            parts = PartWriter(tmp_path, definition, file_format, 2**20)
+            parts.write(dumped)
+            [file] = parts.close()
+            assert read((tmp_path / file.name).read_bytes()) == dumped
 
 
 GENERATED_COLUMNS = {

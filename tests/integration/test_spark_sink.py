@@ -4,6 +4,7 @@ import secrets
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.records_to_delete import RecordsToDelete
+from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,18 +21,20 @@ from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable, InvalidSettings, LakeUnavailable
 from databus.events import Action, Row, Table
 from databus.kafka_progress import read_progress
+from databus.manifest import FileFormat
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import ABSENT, Position
-from databus_spark.changelog import TableChanges
+from databus_spark.changelog import ChangeLog, TableChanges
+from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import read_rows
 from databus_spark.folder import Folder
 from databus_spark.formats import FORMATS, open_table
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
-from databus_spark.mirror import DumpBase, Mirror
-from databus_spark_sink import cuts, service
+from databus_spark.mirror import DumpBase, Mirror, MirrorState
+from databus_spark_sink import cuts, loading, service
 from databus_spark_sink.dumps import fetch
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.offsets import wait_until_passed
@@ -71,11 +75,11 @@ class Sink:
         """Bring the lake up to date with what is in Kafka now."""
         await service.keep_up_to_date(self.settings, self.health, self.spark, self.lake, until_idle=True)
 
-    def dump(self, rows: dict[Table, list[Row]]) -> None:
+    def dump(self, rows: dict[Table, list[Row]], **more: Any) -> None:
         """Add a dump of these rows, as of now."""
-        self.dumps.manifests.insert(
-            0, self.dumps.manifest(self.publisher.position, rows, kafka_offsets=dict(self.publisher.offsets))
-        )
+        offsets = dict(self.publisher.offsets)
+        manifest = self.dumps.manifest(self.publisher.position, rows, kafka_offsets=offsets, **more)
+        self.dumps.manifests.insert(0, manifest)
 
     def read(self, path: str, query: str = "SELECT * FROM t") -> list[Cells]:
         """Query a table of the lake, as `t`."""
@@ -147,9 +151,9 @@ async def test_the_stream_continues_the_dump_without_gap_or_duplicate(sink: Sink
     assert sink.health.reasons == [
         "opening the lake",
         "looking for a dump to load",
-        "downloading dump dump-1, file 1 of 1",
         "waiting until the pipeline has passed the position of dump dump-1",
-        "loading dump dump-1, table 1 of 1: shop.items",
+        "loading shop.items from dump dump-1: file 1 of 1",
+        "loading dump dump-1: 1 of 1 tables are loaded",
         "starting to read Kafka",
     ]
 
@@ -231,11 +235,15 @@ TYPES: dict[str, tuple[bytes, Any]] = {
 }
 
 
-@on_both_formats
-async def test_a_value_of_every_type_is_the_same_from_dump_and_stream(sink: Sink) -> None:
+@pytest.mark.parametrize(
+    ("table_format", "file_format"),
+    [("delta", FileFormat.PARQUET), ("iceberg", FileFormat.JSONL)],
+    indirect=["table_format"],
+)
+async def test_a_value_of_every_type_is_the_same_from_dump_and_stream(sink: Sink, file_format: FileFormat) -> None:
     everything = describe_table("types", "id int(11)", *TYPES)
     texts = [text for text, _ in TYPES.values()]
-    sink.dump({everything: [[b"1", *texts], [b"2", *[None] * len(texts)]]})
+    sink.dump({everything: [[b"1", *texts], [b"2", *[None] * len(texts)]]}, formats=[file_format])
     await sink.publisher.send((everything, INSERT, [[b"3", *texts], [b"4", *[None] * len(texts)]]))
 
     await sink.run()
@@ -245,6 +253,72 @@ async def test_a_value_of_every_type_is_the_same_from_dump_and_stream(sink: Sink
     assert set(loaded_null) == set(streamed_null) == {None}
     [(cells,), _] = sink.changes(everything, "cells")
     assert cells == [b"3", *texts]
+
+
+async def test_a_load_that_is_killed_continues_where_it_was(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_STEP_BYTES", 1)
+    other = describe_table("other", "id int(11)", "name varchar(20)")
+    keyless = describe_table("keyless", "id int(11)", "name varchar(20)", key=())
+    dated = describe_table("dated", "day date")
+    rows: list[Row] = [[b"%d" % number, b"x"] for number in range(1, 6)]
+    days: list[Row] = [[b"2026-11-01"], [b"2026-11-02"], [b"0000-00-00"]]
+    content = {keyless: rows, other: rows[:1], ITEMS: rows, dated: days}
+    sink.dump(content, formats=[FileFormat.JSONL, FileFormat.PARQUET], part_size=1)
+    load, steps = Lake.load, count(1)
+
+    class Killed(Exception):
+        pass
+
+    def killed(lake: Lake, rows: DataFrame, table: Table, state: MirrorState) -> bool:
+        step = next(steps) if table.name == "items" else 0
+        if step == 2:
+            raise Killed  # before the second step is committed
+        loaded = load(lake, rows, table, state)
+        if step == 3:
+            raise Killed  # after it
+        return loaded
+
+    monkeypatch.setattr(Lake, "load", killed)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            await sink.run()
+    monkeypatch.setattr(Lake, "load", load)
+    await sink.run()
+
+    assert sink.mirror(ITEMS) == [{"id": number, "name": "x"} for number in range(1, 6)]
+    assert sink.mirror(other) == [{"id": 1, "name": "x"}]
+    names = ["items.00001", "items.00002", "items.00003", "other.00001"]
+    assert [name for name in sorted(sink.dumps.downloaded) if "dated" not in name] == [
+        f"shop.{name}.parquet" for name in names
+    ]
+    assert DeltaTable(sink.lake.mirror("shop", "items")).version() == 2
+    assert DeltaTable(sink.lake.mirror("shop", "other")).version() == 0
+    assert sink.mirror(dated) == [], "the rows that were loaded before the zero date are no mirror"
+    assert Folder(sink.spark, sink.lake.downloads).size("dump-1") is None
+
+
+def test_two_sinks_that_load_a_table_add_no_row_twice_and_lose_none(spark: SparkSession, tmp_path: Path) -> None:
+    def open_mirror() -> Mirror:
+        return Mirror(spark, ChangeLog(spark, f"{tmp_path}/changes"), ("shop", "items"), f"{tmp_path}/items")
+
+    def load(mirror: Mirror, number: int, until: int = 0) -> None:
+        base = DumpBase("dump-1", "log.1", 4, until)
+        rows = spark.sql(f"SELECT array(binary('{number}'), null) as cells")
+        mirror.load(rows, ITEMS, MirrorState(-1, encode_definition(ITEMS), base, files=number))
+
+    one = open_mirror()
+    load(one, 1)
+    two = open_mirror()
+    for mirror in one, two:
+        load(mirror, 2)
+    assert [row["id"] for row in read(f"{tmp_path}/items", "SELECT id FROM t ORDER BY id")] == [1, 2]
+    three = open_mirror()
+    three.state = None
+    load(three, 1, until=9)  # it has just started, and does not know the others
+    with pytest.raises(LakeUnavailable, match="another sink"):
+        load(one, 3)
+    load(three, 2, until=9)
+    assert [row["id"] for row in read(f"{tmp_path}/items", "SELECT id FROM t ORDER BY id")] == [1, 2]
 
 
 async def test_updates_deletes_and_key_changes_are_applied_in_order(sink: Sink) -> None:

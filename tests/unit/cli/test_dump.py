@@ -12,7 +12,7 @@ import zstandard
 
 from databus.errors import DumpUnusable
 from databus.events import Action, Column, Row, Table
-from databus.manifest import DumpFile, Manifest, State
+from databus.manifest import DumpFile, FileFormat, Manifest, State
 from databus_binlog import Position
 from databus_cli.__main__ import main
 from databus_messages.formats.base import SnapshotRows
@@ -104,6 +104,21 @@ async def test_tables_with_the_same_dotted_name_are_refused(tmp_path: Path) -> N
     )
     with pytest.raises(DumpUnusable, match=r"two tables named a\.b\.c"):
         await folder.rows_of(dotted, same)
+
+
+def test_a_manifest_of_an_earlier_version_has_json_lines() -> None:
+    described = msgspec.to_builtins(DUMP) | {"format": "databus.jsonl.zst"}
+    del described["formats"]
+    file = {"name": "a", "table": "shop.items", "rows": 1, "bytes": 1, "sha256": ""}
+    manifest = msgspec.convert(described | {"files": [file]}, Manifest)
+    [[found]] = manifest.files_of([ITEMS], FileFormat.JSONL)
+    assert found.name == "a"
+
+
+async def test_a_dump_without_json_lines_is_refused() -> None:
+    manifest = msgspec.structs.replace(DUMP, formats=(FileFormat.PARQUET,))
+    with pytest.raises(DumpUnusable, match=r"no files in format jsonl: add it to dumps\.formats"):
+        await anext(snapshots(manifest, [ITEMS], Folder(Path()).fetch))
 
 
 @pytest.mark.parametrize(

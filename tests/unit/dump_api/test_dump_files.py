@@ -1,6 +1,7 @@
 """Part files, manifests and the SELECT of a dump, without servers."""
 
 import errno
+import gc
 import hashlib
 import json
 import os
@@ -11,12 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+import pyarrow
 import pytest
 import zstandard
+from pyarrow import parquet
 
 from databus.errors import FatalError
 from databus.events import Column, Row, Table
-from databus.manifest import Manifest, State
+from databus.manifest import FileFormat, Manifest, State
 from databus_dump_api.parts import PartWriter
 from databus_dump_api.problems import StorageFull
 from databus_dump_api.store import DumpStore
@@ -32,7 +35,15 @@ ORDERS = Table(
 )
 
 
+JSONL, PARQUET = FileFormat.JSONL, FileFormat.PARQUET
+SUFFIXES = {JSONL: "jsonl.zst", PARQUET: "parquet"}
+both_formats = pytest.mark.parametrize("kind", [JSONL, PARQUET])
+
+
 def rows_of(path: Path) -> list[Row]:
+    if path.suffix == ".parquet":
+        columns = [column.cast(pyarrow.binary()).to_pylist() for column in parquet.read_table(path).columns]
+        return [list(row) for row in zip(*columns, strict=True)]
     lines = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes()).splitlines()
     return [[c and b64decode(c) for c in row] for line in lines for row in json.loads(line)["Rows"]]
 
@@ -41,13 +52,15 @@ def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def test_several_parts_together_contain_all_rows_in_order(tmp_path: Path) -> None:
-    parts = PartWriter(tmp_path, ORDERS, size=3000)
+@both_formats
+def test_several_parts_together_contain_all_rows_in_order(tmp_path: Path, kind: FileFormat) -> None:
+    parts = PartWriter(tmp_path, ORDERS, kind, 3000 if kind is JSONL else 100)
     rows: list[Row] = [[b"%d" % number, None] for number in range(100)]
     for row in rows:
         parts.write([row])
     files = parts.close()
-    assert [file.name for file in files] == [f"shop.orders.{n:05d}.jsonl.zst" for n in range(1, len(files) + 1)]
+    assert [file.name for file in files] == [f"shop.orders.{n:05d}.{SUFFIXES[kind]}" for n in range(1, len(files) + 1)]
+    assert {file.format for file in files} == {kind}
     assert len(files) > 2
     assert [row for file in files for row in rows_of(tmp_path / file.name)] == rows
     for file in files:
@@ -56,19 +69,49 @@ def test_several_parts_together_contain_all_rows_in_order(tmp_path: Path) -> Non
     assert sum(file.rows for file in files) == len(rows)
 
 
+@both_formats
 @pytest.mark.parametrize("strict", [False, True])
-def test_packed_rows_and_lists_make_the_same_file(tmp_path: Path, strict: bool) -> None:
+def test_packed_rows_and_lists_make_the_same_file(tmp_path: Path, strict: bool, kind: FileFormat) -> None:
     rows: list[Row] = [[b"7", b"1.1"], [b"8", None]]
     contents = []
     for number, given in enumerate((rows, PackedRows(msgspec.msgpack.encode(rows)))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        parts = PartWriter(folder, ORDERS, size=1, strict=strict)
+        parts = PartWriter(folder, ORDERS, kind, 1, strict=strict)
         parts.write(given)
         [file] = parts.close()
         contents.append((folder / file.name).read_bytes())
         assert file.rows == 2
     assert contents[0] == contents[1]
+    assert rows_of(folder / file.name) == [[b"7", b"1.1000" if strict else b"1.1"], [b"8", None]]
+
+
+def test_parquet_files_have_the_table_s_columns_with_text_as_strings_and_any_bytes(tmp_path: Path) -> None:
+    columns = [
+        Column(name="größe, `a`.b", type="char", raw_type="char(3)"),
+        Column(name="b", type="blob", raw_type="blob"),
+    ]
+    table = Table(schema="shop", name="t", columns=tuple(columns))
+    for strict, text in (False, "string"), (True, "binary"):
+        parts = PartWriter(tmp_path, table, PARQUET, 1, strict=strict)
+        rows: list[Row] = [[b"\xff", b"\0\xff"], [b"", None]]  # a column may have bytes that are no UTF-8
+        parts.write(rows)
+        [file] = parts.close()
+        schema = parquet.read_schema(tmp_path / file.name)
+        assert [(field.name, str(field.type)) for field in schema] == [("größe, `a`.b", text), ("b", "binary")]
+        assert rows_of(tmp_path / file.name) == rows
+        (tmp_path / file.name).unlink()
+
+
+def test_rows_wait_in_memory_for_a_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("databus_dump_api.parquet._ROW_GROUP", 1000)
+    parts = PartWriter(tmp_path, ORDERS, PARQUET, 2**20)
+    for number in range(200):
+        parts.write([[b"%d" % number, None]])
+    [file] = parts.close()
+    groups = parquet.read_metadata(tmp_path / file.name)
+    assert 1 < groups.num_row_groups < 20
+    assert file.rows == groups.num_rows == 200
 
 
 @pytest.mark.parametrize(
@@ -80,7 +123,7 @@ def test_packed_rows_and_lists_make_the_same_file(tmp_path: Path, strict: bool) 
     ],
 )
 def test_a_table_name_is_escaped_in_the_file_name(tmp_path: Path, name: str, file: str) -> None:
-    parts = PartWriter(tmp_path, Table(schema="shop", name=name, columns=ORDERS.columns), size=1)
+    parts = PartWriter(tmp_path, Table(schema="shop", name=name, columns=ORDERS.columns), JSONL, 1)
     parts.write([[b"1", None]])
     assert [found.name for found in parts.close()] == [file] == names_in(tmp_path)
 
@@ -89,7 +132,7 @@ def test_the_longest_table_names_give_different_file_names(tmp_path: Path) -> No
     names = ["客" * 64, "客" * 63 + "户"]
     written = []
     for name in names:
-        parts = PartWriter(tmp_path, Table(schema="店" * 64, name=name, columns=ORDERS.columns), size=1)
+        parts = PartWriter(tmp_path, Table(schema="店" * 64, name=name, columns=ORDERS.columns), JSONL, 1)
         parts.write([[b"1", None]])
         written += parts.close()
     assert len({file.name for file in written}) == 2
@@ -98,14 +141,14 @@ def test_the_longest_table_names_give_different_file_names(tmp_path: Path) -> No
 def test_close_syncs_the_files_and_then_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
-    parts = PartWriter(tmp_path, ORDERS, size=1)
+    parts = PartWriter(tmp_path, ORDERS, JSONL, 1)
     parts.write([[b"1", None]])
     (file,) = parts.close()
     assert synced == [(tmp_path / file.name).stat().st_ino, tmp_path.stat().st_ino]
 
 
 def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
-    assert PartWriter(tmp_path, ORDERS, size=1).close() == []
+    assert PartWriter(tmp_path, ORDERS, JSONL, 1).close() == []
     assert names_in(tmp_path) == []
 
 
@@ -187,16 +230,30 @@ async def test_an_interrupted_dump_is_failed_even_if_its_manifest_cannot_be_repl
     assert found.state is State.FAILED
 
 
-def test_a_part_that_does_not_fit_is_an_error_also_when_it_is_only_flushed(tmp_path: Path) -> None:
-    parts = PartWriter(tmp_path, ORDERS, size=3000)
+@both_formats
+def test_a_part_that_does_not_fit_is_an_error_also_when_it_is_only_flushed(tmp_path: Path, kind: FileFormat) -> None:
+    parts = PartWriter(tmp_path, ORDERS, kind, 3000)
     parts.write([[b"1", None]])
     assert parts._part
-    parts._part.file.close()
-    parts._part.file = Path("/dev/full").open("wb")  # noqa: SIM115 - `abandon` closes it
-    with pytest.raises(StorageFull, match=r"shop\.orders\.00001\.jsonl\.zst needs \d+ bytes"):
+    file = parts._part.file
+    file._file.close()
+    file._file = Path("/dev/full").open("wb")  # noqa: SIM115 - `abandon` closes it
+    with pytest.raises(StorageFull, match=r"shop\.orders\.00001\.[a-z.]+ needs \d+ bytes"):
         parts.close()
     parts.abandon()
-    assert parts._part.file.closed
+    assert file.closed
+
+
+@both_formats
+def test_an_abandoned_part_is_closed(tmp_path: Path, kind: FileFormat) -> None:
+    parts = PartWriter(tmp_path, ORDERS, kind, 3000)
+    parts.write([[b"1", None]])
+    assert parts._part
+    file = parts._part.file
+    parts.abandon()
+    assert file.closed
+    del parts
+    gc.collect()
 
 
 @pytest.mark.parametrize("damaged", [b'{"id": ', b'{"id": "\xff"}'])

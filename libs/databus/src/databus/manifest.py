@@ -25,16 +25,26 @@ class State(StrEnum):
     FAILED = "failed"
 
 
+class FileFormat(StrEnum):
+    """The format of a dump's files."""
+
+    #: JSON lines in the `databus` format, compressed with zstd
+    JSONL = "jsonl"
+    #: Parquet, compressed with zstd: the table's columns, with the text that JSON lines have in base64
+    PARQUET = "parquet"
+
+
 class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a table: JSON lines in the `databus` format, compressed with zstd."""
+    """One file of a table."""
 
     name: str
+    format: FileFormat = FileFormat.JSONL
     #: `schema.table`
     table: str
     rows: int
-    #: size of the compressed file
+    #: size of the file, which is compressed
     bytes: int
-    #: SHA-256 of the compressed file, in hexadecimal
+    #: SHA-256 of the file, in hexadecimal
     sha256: str
     #: whether the values were written with the option `compat: strict`, whose texts lose information
     strict: bool = False
@@ -49,7 +59,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     #: when the dump was requested
     created: datetime
-    format: str = "databus.jsonl.zst"
+    #: each of them has all rows of the dump
+    formats: tuple[FileFormat, ...] = (FileFormat.JSONL,)
     #: when the dump was completed or failed
     completed: datetime | None = None
     #: the server that was read, as `flavor version identity`
@@ -66,15 +77,21 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     #: why the dump failed
     error: str | None = None
 
-    def files_of(self, tables: Iterable[Table]) -> list[list[DumpFile]]:
-        """List the files of each of these tables, in the order of `tables`.
+    def files_of(self, tables: Iterable[Table], file_format: FileFormat) -> list[list[DumpFile]]:
+        """List the files of each of these tables in one format, in the order of `tables`.
 
-        Raises DumpUnusable for a name that two tables of the dump share: `a.b`.`c` and `a`.`b.c` are both `a.b.c`.
+        Raises DumpUnusable if the dump does not have this format, and for a name that two tables of the dump share:
+        `a.b`.`c` and `a`.`b.c` are both `a.b.c`.
         """
+        if file_format not in self.formats:
+            raise DumpUnusable(
+                f"dump {self.id} has no files in format {file_format}: add it to dumps.formats and request a new dump"
+            )
         count = Counter(table.full_name for table in self.tables)
         files: defaultdict[str, list[DumpFile]] = defaultdict(list)
         for file in self.files:
-            files[file.table].append(file)
+            if file.format is file_format:
+                files[file.table].append(file)
         names = [table.full_name for table in tables]
         if shared := next((name for name in names if count[name] > 1), None):
             raise DumpUnusable(f"dump {self.id} has two tables named {shared}: request a dump with only one of them")

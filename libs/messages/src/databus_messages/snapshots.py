@@ -13,7 +13,7 @@ import zstandard
 
 from databus.errors import DumpUnusable
 from databus.events import Row, Table
-from databus.manifest import DumpFile, Manifest
+from databus.manifest import DumpFile, FileFormat, Manifest
 from databus_messages.formats.base import SnapshotRows
 
 #: returns a context manager, inside which the dump's file exists as a local file
@@ -32,12 +32,13 @@ _decode = msgspec.json.Decoder(_Line).decode
 async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -> AsyncGenerator[SnapshotRows, None]:
     """Yield the rows of some tables of a complete dump. One line is read ahead, to mark the last rows of a table.
 
-    Raises DumpUnusable for a dump without a position, or if the name of a table is not unique in the dump.
+    Raises DumpUnusable for a dump without a position or without JSON lines, or if the name of a table is not unique in
+    the dump.
     """
     if manifest.position is None:
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
     time_us = (manifest.created - _EPOCH) // timedelta(microseconds=1)
-    files_by_table = list(zip(tables, manifest.files_of(tables), strict=True))
+    files_by_table = list(zip(tables, manifest.files_of(tables, FileFormat.JSONL), strict=True))
     # The first and the last table with rows get the marks `first` and `last`; if no table has rows, the first and the
     # last of all get them.
     marked = [table for table, files in files_by_table if any(file.rows for file in files)] or tables

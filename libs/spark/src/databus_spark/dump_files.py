@@ -1,7 +1,7 @@
 """The files of a dump in a folder that all executors see: download them, read their rows."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
-from databus.manifest import Manifest
+from databus.manifest import DumpFile, FileFormat, Manifest
 from databus_spark.folder import Folder
-from databus_spark.messages import decode_dump_lines
+from databus_spark.messages import decode_dump_lines, decode_dump_parquet
 
 #: is called with what is being done
 Say = Callable[[str], None]
@@ -21,19 +21,40 @@ Say = Callable[[str], None]
 
 async def download(api: DumpApi, say: Say, manifest: Manifest, tables: Iterable[Table], folder: Folder) -> None:
     """Download the tables' files, one by one, and put them into the folder. The caller has a lease of the dump."""
-    files = list(chain.from_iterable(manifest.files_of(tables)))
-    with TemporaryDirectory(prefix="databus-") as local:
-        for number, file in enumerate(files, 1):
-            say(f"downloading dump {manifest.id}, file {number} of {len(files)}")
-            if await asyncio.to_thread(folder.size, file.name) != file.bytes:
-                await api.download(manifest.id, file, Path(local) / file.name)
-                await asyncio.to_thread(folder.put, Path(local) / file.name)
+    files = list(chain.from_iterable(files_of(manifest, table) for table in tables))
+    for number, file in enumerate(files, 1):
+        say(f"downloading dump {manifest.id}, file {number} of {len(files)}")
+        await download_file(api, manifest, file, folder)
 
 
-def read_rows(spark: SparkSession, manifest: Manifest, table: Table, folder: Folder) -> DataFrame:
-    """Return the rows of a table, with the column `cells`. Raises DumpUnusable if it is not the right number."""
-    (files,) = manifest.files_of([table])
-    rows = decode_dump_lines(spark, [f"{folder.path}/{file.name}" for file in files])
+async def download_file(api: DumpApi, manifest: Manifest, file: DumpFile, folder: Folder) -> None:
+    """Download a file and put it into the folder, unless it is there."""
+    if await asyncio.to_thread(folder.size, file.name) != file.bytes:
+        with TemporaryDirectory(prefix="databus-") as local:
+            await api.download(manifest.id, file, Path(local) / file.name)
+            await asyncio.to_thread(folder.put, Path(local) / file.name)
+
+
+def files_of(manifest: Manifest, table: Table) -> list[DumpFile]:
+    """List the files that a table is read from: Parquet if the dump has it, because Spark reads it faster.
+
+    Raises DumpUnusable if the table's name is not unique in the dump.
+    """
+    (files,) = manifest.files_of([table], _format(manifest))
+    return files
+
+
+def read_rows(
+    spark: SparkSession, manifest: Manifest, table: Table, folder: Folder, files: Sequence[DumpFile] | None = None
+) -> DataFrame:
+    """Return the rows of a table, or of some of its files, with the column `cells`.
+
+    Raises DumpUnusable if it is not the right number.
+    """
+    files = files_of(manifest, table) if files is None else files
+    paths = [f"{folder.path}/{file.name}" for file in files]
+    is_parquet = _format(manifest) is FileFormat.PARQUET
+    rows = decode_dump_parquet(spark, paths, table) if is_parquet else decode_dump_lines(spark, paths)
     found, expected = rows.count(), sum(file.rows for file in files)
     if found != expected:
         raise DumpUnusable(
@@ -41,3 +62,7 @@ def read_rows(spark: SparkSession, manifest: Manifest, table: Table, folder: Fol
             "request a new dump"
         )
     return rows
+
+
+def _format(manifest: Manifest) -> FileFormat:
+    return FileFormat.PARQUET if FileFormat.PARQUET in manifest.formats else FileFormat.JSONL

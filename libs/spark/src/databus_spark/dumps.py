@@ -13,7 +13,7 @@ from databus.events import Table
 from databus.manifest import Manifest, State
 from databus_spark.blocking import wait_for
 from databus_spark.definitions import SEQUENCE
-from databus_spark.dump_files import download, read_rows
+from databus_spark.dump_files import download, files_of, read_rows
 from databus_spark.folder import Folder
 from databus_spark.types import lake_columns, typed_cells
 
@@ -77,7 +77,7 @@ def _open(spark: SparkSession, manifest: Manifest, files: Folder, name: str) -> 
     table = _find(manifest, name)
     if table is None:
         raise DumpUnusable(f"dump {manifest.id} has no table {name}: check the name, or request a dump of it")
-    for file in manifest.files_of([table])[0]:
+    for file in files_of(manifest, table):
         if files.size(file.name) != file.bytes:
             raise DumpUnusable(f"dump {manifest.id}: {file.name} is not complete in {files.path}: download it again")
     rows = read_rows(spark, manifest, table, files)

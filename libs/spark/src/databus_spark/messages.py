@@ -1,4 +1,4 @@
-"""Decodes messages in the `databus` format with Spark's own functions, so that no row passes through Python.
+"""Decodes messages in the `databus` format, and dumps, with Spark's functions, so that no row passes through Python.
 
 Cells are binary in the JSON schema: Spark's JSON reader decodes base64 into binary columns by itself. Each message is
 parsed once, and its parts become columns of their own before its rows are exploded: a field of a struct that is used
@@ -7,9 +7,12 @@ beside an exploded array would carry the whole message into every row.
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from databus import names
+from databus.events import Table
 from databus_spark.sequences import last_of
+from databus_spark.types import identifier
 
 #: the members of a message that are parsed for each message; the definition of the table is kept as text
 _MESSAGE = (
@@ -125,6 +128,15 @@ def decode_dump_lines(spark: SparkSession, files: list[str]) -> DataFrame:
     """Decode the lines of a dump's files to rows with the column `cells`."""
     parsed = spark.read.text(files).select(sql.from_json("value", "Rows array<array<binary>>").alias("m"))
     return parsed.select(sql.explode("m.Rows").alias("cells"))
+
+
+def decode_dump_parquet(spark: SparkSession, files: list[str], table: Table) -> DataFrame:
+    """Read a dump's Parquet files to rows with the column `cells`: each column of the table has its cells' text."""
+    if not files:
+        return spark.sql("SELECT cast(null as array<binary>) as cells WHERE false")
+    schema = StructType([StructField(column.name, BinaryType()) for column in table.columns])
+    rows = spark.read.schema(schema).parquet(*files)
+    return rows.select(sql.array(*(identifier(column.name) for column in table.columns)).alias("cells"))
 
 
 def _definition_text(value: Column) -> Column:

@@ -10,7 +10,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from databus.errors import CannotApply
+from databus.errors import CannotApply, LakeUnavailable
 from databus.events import Table
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
@@ -73,6 +73,8 @@ class MirrorState(msgspec.Struct, frozen=True):
     base: DumpBase | None = None
     #: whether the table was dropped or renamed, and has no rows
     dropped: bool = False
+    #: number of the dump's files that it has while it is loaded in several steps; None: it has all
+    files: int | None = None
 
 
 class Mirror:
@@ -91,15 +93,33 @@ class Mirror:
         return decode_definition(self.state.definition) if self.state and not self.state.dropped else None
 
     def load(self, rows: DataFrame, table: Table, state: MirrorState) -> None:
-        """Replace everything by the rows of a dump, with the column `cells`. Raises TableParked."""
+        """Replace everything by the rows of a dump, with the column `cells`; or, after the first step, add rows to it.
+
+        Raises TableParked; then the mirror has no rows of this dump. Raises LakeUnavailable if another sink has loaded
+        rows meanwhile.
+        """
         columns = typed_cells(table, {name: kind for name, kind in mirror_columns(table).items() if name != SEQUENCE})
-        self._commit(
-            table,
-            lambda: self.table.overwrite(
-                _with_keys(rows.selectExpr(*columns, f"'' as {SEQUENCE}"), table), _encode(state)
-            ),
-        )
+        typed = _with_keys(rows.selectExpr(*columns, f"'' as {SEQUENCE}"), table)
+        begun = self.state if self.state and self.state.files else None
+        try:
+            if begun and begun.base == state.base:
+                self._commit(table, lambda: self._append(typed, begun, state))
+            else:
+                self._commit(table, lambda: self.table.overwrite(typed, _encode(state)))
+        except TableParked:
+            if begun:  # the rows of the earlier steps alone are no mirror
+                self.drop(begun.transaction)
+            raise
         self.state = state
+
+    def _append(self, rows: DataFrame, before: MirrorState, after: MirrorState) -> None:
+        """Append rows to the commit that has the state `before`, unless another commit of ours follows it."""
+        version, text = self.table.commits()[0]
+        if text == _encode(before):
+            self.table.append(rows, _encode(after), f"load-{version}")
+            text = self.table.text()
+        if text != _encode(after):
+            raise LakeUnavailable(f"another sink loads {self.table.path}: stop one of them")
 
     def advance(self, changes: TableChanges, last: int) -> None:
         """Follow the change log up to a transaction; `changes` is what it has of the table until then.
@@ -139,7 +159,7 @@ class Mirror:
     def drop(self, transaction: int) -> None:
         """Remove all rows, because the table is gone."""
         if self.state:
-            state = msgspec.structs.replace(self.state, transaction=transaction, dropped=True, base=None)
+            state = msgspec.structs.replace(self.state, transaction=transaction, dropped=True, base=None, files=None)
             self.table.empty(mirror_columns(decode_definition(state.definition)), _encode(state))
             self.state = state
 

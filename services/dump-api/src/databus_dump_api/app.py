@@ -15,7 +15,7 @@ from databus.runtime import Health, health_routes
 from databus.settings import Settings, TablePattern
 from databus_dump_api import backfills, problems
 from databus_dump_api.bodies import MAX_PATTERNS, answers, json_response, require_json
-from databus_dump_api.download import Download
+from databus_dump_api.download import MEDIA_TYPES, Download
 from databus_dump_api.dumps import DumpManager
 
 _DESCRIPTION = """
@@ -25,8 +25,9 @@ the Kafka offsets from which to consume the changes after it.
 1. `POST /v1/dumps` requests a dump; `GET` its `Location` until `state` is `complete` or `failed`.
 2. Take a lease and renew it within `expires_in` seconds: a dump is never deleted while it has a lease. (A download has
    a lease of its own until it ends.)
-3. Download the files of the manifest and compare their SHA-256 with the manifest's. The files are JSON lines in the
-   `databus` message format, compressed with zstd.
+3. Download the files of the manifest and compare their SHA-256 with the manifest's. They are JSON lines in the
+   `databus` message format, compressed with zstd (`jsonl`), or Parquet files with the same text in the table's columns
+   (`parquet`). Each of the dump's `formats` has all rows.
 4. Consume Kafka from the manifest's `kafka_offsets`, and drop changes that are not after its `position`.
 
 A backfill loads the rows of a table into the topics of its changes. `POST /v1/backfills` requests one for each table;
@@ -109,7 +110,12 @@ def build(dumps: DumpManager, health: Health, settings: Settings) -> FastAPI:
         summary="Download a file",
         response_class=Response,
         responses=answers({}, 404, 409, 503)
-        | {200: {"content": {"application/zstd": {}}, "description": "The file; `ETag` is its SHA-256"}},
+        | {
+            200: {
+                "content": {each: {} for each in MEDIA_TYPES.values()},
+                "description": "The file; `ETag` is its SHA-256",
+            }
+        },
     )
     @app.head("/v1/dumps/{dump}/files/{name}", include_in_schema=False)
     async def download(dump: DumpId, name: str) -> Response:

@@ -10,18 +10,21 @@ from starlette.types import Message, Receive, Scope, Send
 from databus.errors import DatabusError
 from databus.log_events import LogEvent
 from databus.logs import get_logger
-from databus.manifest import DumpFile
+from databus.manifest import DumpFile, FileFormat
 from databus.metrics import DUMP_DOWNLOADS
 from databus_dump_api.dumps import DumpManager
 
 log = get_logger(__name__)
+
+MEDIA_TYPES = {FileFormat.JSONL: "application/zstd", FileFormat.PARQUET: "application/vnd.apache.parquet"}
 
 
 class Download(FileResponse):
     """Serves one file, or a range of it, and releases its lease when the transfer ends or breaks."""
 
     def __init__(self, dumps: DumpManager, dump: str, path: Path, file: DumpFile, lease_ttl: float) -> None:
-        super().__init__(path, headers={"ETag": f'"{file.sha256}"'}, media_type="application/zstd", filename=file.name)
+        media_type, headers = MEDIA_TYPES[file.format], {"ETag": f'"{file.sha256}"'}
+        super().__init__(path, headers=headers, media_type=media_type, filename=file.name)
         self._dumps = dumps
         self._dump = dump
         self._renew_after = lease_ttl / 3

@@ -8,6 +8,7 @@ the dump.
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from databus.events import Table
 from databus.kafka_history import read_history
 from databus.kafka_progress import read_progress
 from databus.kafka_topics import partitions_of
-from databus.manifest import DumpFile, Manifest, State
+from databus.manifest import DumpFile, FileFormat, Manifest, State
 from databus.metrics import DUMP_ROWS
 from databus.pipeline_host import connect_pipeline_host
 from databus.settings import Settings
@@ -34,6 +35,8 @@ from databus_wire.packed_rows import PackedRows
 #: topic → partition → offset
 Offsets = dict[str, dict[int, int]]
 
+#: bytes of a Parquet file at which the next one is begun
+_PARQUET_PART = 128 * 2**20
 #: the session that reads definitions is idle while rows are read
 _LONG_IDLE = "SET SESSION wait_timeout = 2147483"
 
@@ -52,16 +55,18 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
             for table in (state.table for state in states)
         ]
         published = [_published(settings, table) for table in tables]
+        sizes = _part_sizes(settings)
         files: list[DumpFile] = []
         async with open_view(settings.source, host) as view:
             for state, shown in zip(states, published, strict=True):
-                parts = PartWriter(folder, shown.table, settings.dumps.part_size, strict=shown.strict)
+                parts = [PartWriter(folder, shown.table, *each, strict=shown.strict) for each in sizes.items()]
                 files += await _write_rows(view, state.table, shown, parts)
                 await require_unchanged(catalog, state)
                 await view.release_table()
     return msgspec.structs.replace(
         manifest,
         state=State.COMPLETE,
+        formats=tuple(sizes),
         completed=datetime.now(UTC),
         source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.identity}",
         position=view.position,
@@ -91,13 +96,23 @@ def _published(settings: Settings, table: Table) -> PublishedTable:
     return PublishedTable(settings, rule, table)
 
 
-async def _write_rows(view: View, table: Table, published: PublishedTable, parts: PartWriter) -> list[DumpFile]:
+def _part_sizes(settings: Settings) -> dict[FileFormat, int]:
+    """Return the formats of a dump's files, and the size of a part in each."""
+    sizes = {FileFormat.JSONL: settings.dumps.part_size, FileFormat.PARQUET: _PARQUET_PART}
+    return {each: size for each, size in sizes.items() if each in settings.dumps.formats}
+
+
+async def _write_rows(
+    view: View, table: Table, published: PublishedTable, parts: Sequence[PartWriter]
+) -> list[DumpFile]:
     try:
         async with aclosing(view.batches(select(table))) as batches:
             async for batch in batches:
                 if rows := published.rows(PackedRows(batch.rows)):
-                    await asyncio.to_thread(parts.write, rows)
+                    for each in parts:
+                        await asyncio.to_thread(each.write, rows)
                     DUMP_ROWS.inc(len(rows))
-        return await asyncio.to_thread(parts.close)
+        return [file for each in parts for file in await asyncio.to_thread(each.close)]
     finally:
-        parts.abandon()
+        for each in parts:
+            each.abandon()

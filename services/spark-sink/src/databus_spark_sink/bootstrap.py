@@ -1,6 +1,7 @@
-"""Load a dump into an empty lake: choose → fetch → load → begin the change log.
+"""Load a dump into an empty lake: choose → wait → load → begin the change log.
 
-Until the change log has begun, each start repeats all steps, but keeps the files that an earlier start has downloaded.
+Until the change log has begun, each start repeats these steps; what an earlier start has loaded from the same dump is
+not loaded again.
 """
 
 import asyncio
@@ -16,8 +17,9 @@ from databus.manifest import Manifest, State
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.table_filter import TableFilter
-from databus_spark_sink.dumps import fetch, load_mirrors
+from databus_spark_sink.dumps import passed
 from databus_spark_sink.lake import Lake
+from databus_spark_sink.loading import DumpLoader
 from databus_spark_sink.offsets import is_from_pipeline_host, starting_offsets
 
 log = get_logger(__name__)
@@ -28,8 +30,9 @@ async def load(settings: Settings, health: Health, spark: SparkSession, lake: La
     async with DumpApi(settings.dumps.url) as api:
         manifest = await _choose(settings, health, api)
         starts = await starting_offsets(settings, manifest)
-        dump = await fetch(settings, health.down, api, manifest, lake.downloads)
-    await asyncio.to_thread(load_mirrors, spark, health.down, lake, dump)
+        async with api.leased(manifest.id):
+            dump = await passed(settings, health.down, manifest, lake.downloads)
+            await DumpLoader(health.down, api, lake, dump).load()
     await asyncio.to_thread(lake.begin, starts)
 
 

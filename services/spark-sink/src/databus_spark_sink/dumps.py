@@ -1,4 +1,4 @@
-"""Dumps: fetch the files of one, and load them into mirrors."""
+"""Dumps: fetch the files of one, read them, and load them into mirrors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from databus.events import Table
 from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
 from databus.logs import get_logger
-from databus.manifest import Manifest
+from databus.manifest import DumpFile, Manifest
 from databus.progress import Progress
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_binlog import Position
 from databus_spark.definitions import encode_definition
-from databus_spark.dump_files import Say, download, read_rows
+from databus_spark.dump_files import Say, download, files_of, read_rows
 from databus_spark.folder import Folder
 from databus_spark.mirror import DumpBase, MirrorState
 from databus_spark_sink.lake import Lake
@@ -27,19 +27,28 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class FetchedDump:
-    """A dump whose files are in the lake, and whose position the pipeline has passed."""
+class PassedDump:
+    """A dump whose position the pipeline has passed."""
 
     manifest: Manifest
     base: DumpBase
     #: its tables that belong to the lake
     tables: Sequence[Table]
+    #: where its files are in the lake, once they are downloaded
     folder: Folder
     #: ordinal of a transaction; it and all before it are in the dump
     transaction: int
 
+    def files(self, table: Table) -> list[DumpFile]:
+        """List the files that a table is loaded from. Raises DumpUnusable if the table's name is not unique."""
+        return files_of(self.manifest, table)
 
-async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], downloads: Folder) -> FetchedDump:
+    def state(self, table: Table) -> MirrorState:
+        """Return the state of a mirror that has the table's rows."""
+        return MirrorState(self.transaction, encode_definition(table), self.base)
+
+
+async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], downloads: Folder) -> PassedDump:
     """Request a dump of these tables, and fetch it."""
     progress = await read_progress(settings) or Progress()
     manifest = await api.take(tables)
@@ -50,44 +59,60 @@ async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], do
 
 async def fetch(
     settings: Settings, say: Say, api: DumpApi, manifest: Manifest, downloads: Folder, transaction: int = -1
-) -> FetchedDump:
-    """Put a dump's files into the lake under a lease, and wait until the pipeline has passed its position.
+) -> PassedDump:
+    """Download a dump into the lake under a lease, and wait until the pipeline has passed its position.
 
     The dump is known to have `transaction` and all before it.
     """
-    folder = downloads.inside(manifest.id)
-    kept = TableFilter(settings.spark.tables)
-    tables = [table for table in manifest.tables if kept.matches(table.schema, table.name)]
+    mirrored = [table for table in _kept(settings, manifest) if table.primary_key]
     async with api.leased(manifest.id):
-        await download(api, say, manifest, tables, folder)
+        await download(api, say, manifest, mirrored, downloads.inside(manifest.id))
+    return await passed(settings, say, manifest, downloads, transaction)
+
+
+async def passed(
+    settings: Settings, say: Say, manifest: Manifest, downloads: Folder, transaction: int = -1
+) -> PassedDump:
+    """Wait until the pipeline has passed a dump's position.
+
+    The dump is known to have `transaction` and all before it.
+    """
     say(f"waiting until the pipeline has passed the position of dump {manifest.id}")
-    passed = await wait_until_passed(settings, manifest)
+    moment = await wait_until_passed(settings, manifest)
     position = manifest.position or Position()  # without one, the pipeline cannot pass it
-    base = DumpBase(manifest.id, position.file, position.offset, passed.transaction, passed.offsets)
-    return FetchedDump(manifest, base, tables, folder, transaction)
+    base = DumpBase(manifest.id, position.file, position.offset, moment.transaction, moment.offsets)
+    return PassedDump(manifest, base, _kept(settings, manifest), downloads.inside(manifest.id), transaction)
 
 
-def load_mirrors(spark: SparkSession, say: Say, lake: Lake, dump: FetchedDump) -> None:
-    """Load a dump into mirrors, and delete its files. The change log has, or will have, what is newer."""
-    for number, table in enumerate(dump.tables, 1):
-        say(f"loading dump {dump.manifest.id}, table {number} of {len(dump.tables)}: {table.full_name}")
-        if table.primary_key:
-            _load_mirror(spark, lake, table, dump)
-        else:
-            text = f"{table.full_name} gets a change log and no mirror: it has no primary key"
-            log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=table.full_name)
-    lake.tables.add((table.schema, table.name) for table in dump.tables if table.primary_key)
+def load_mirrors(spark: SparkSession, lake: Lake, dump: PassedDump) -> None:
+    """Replace mirrors by a dump that is downloaded, each in one commit, and delete its files."""
+    tables = list(filter(has_mirror, dump.tables))
+    for table in tables:
+        if lake.load(read_rows(spark, dump.manifest, table, dump.folder), table, dump.state(table)):
+            log_loaded(dump, table)
+    lake.tables.add((table.schema, table.name) for table in tables)
     dump.folder.delete()
 
 
-def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDump) -> None:
-    rows = read_rows(spark, dump.manifest, table, dump.folder)
-    state = MirrorState(dump.transaction, encode_definition(table), dump.base)
-    lake.load((table.schema, table.name), rows, table, state)
+def has_mirror(table: Table) -> bool:
+    """Return whether a table has a mirror, which needs a primary key; log if it has none."""
+    if not table.primary_key:
+        text = f"{table.full_name} gets a change log and no mirror: it has no primary key"
+        log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=table.full_name)
+    return bool(table.primary_key)
+
+
+def log_loaded(dump: PassedDump, table: Table) -> None:
+    """Log that a mirror has all rows of a dump."""
     log.info(
         LogEvent.TABLE_LOADED,
         f"the mirror of {table.full_name} is loaded",
         table=table.full_name,
-        rows=sum(file.rows for files in dump.manifest.files_of([table]) for file in files),
+        rows=sum(file.rows for file in dump.files(table)),
         dump=dump.manifest.id,
     )
+
+
+def _kept(settings: Settings, manifest: Manifest) -> list[Table]:
+    kept = TableFilter(settings.spark.tables)
+    return [table for table in manifest.tables if kept.matches(table.schema, table.name)]

@@ -16,7 +16,7 @@ from databus.logs import get_logger
 from databus.runtime import uninterrupted
 from databus.settings import Settings
 from databus_spark.changelog import TableName
-from databus_spark_sink.dumps import FetchedDump, load_mirrors, take
+from databus_spark_sink.dumps import PassedDump, load_mirrors, take
 from databus_spark_sink.lake import Lake
 
 log = get_logger(__name__)
@@ -33,7 +33,7 @@ class Healing:
         self._spark = spark
         self._lake = lake
         #: the dump that is being fetched
-        self._fetching: asyncio.Task[FetchedDump] | None = None
+        self._fetching: asyncio.Task[PassedDump] | None = None
         #: table → when it may be loaded again, on the monotonic clock, and the pause after that
         self._waits: dict[TableName, tuple[float, float]] = {}
 
@@ -59,12 +59,12 @@ class Healing:
                     LogEvent.HEALING_FAILED, f"a parked table could not be loaded, and is tried again: {reason}"
                 )
 
-    def _load(self, dump: FetchedDump) -> None:
+    def _load(self, dump: PassedDump) -> None:
         """Load a dump, unless the doubt has ended meanwhile, or there is one that may be newer than the dump."""
         parked = self._lake.tables.parked
         names = [(table.schema, table.name) for table in dump.tables]
         if all(name in parked and parked[name].transaction <= dump.transaction for name in names):
-            load_mirrors(self._spark, log_nothing, self._lake, dump)
+            load_mirrors(self._spark, self._lake, dump)
             self._lake.catch_up()
         else:
             dump.folder.delete()
@@ -82,7 +82,7 @@ class Healing:
         parked = sorted(name for name, each in self._lake.tables.parked.items() if each.heals)
         return [name for name in parked if self._waits.get(name, (0.0, 0.0))[0] <= time.monotonic()]
 
-    async def _fetch(self, name: TableName) -> FetchedDump:
+    async def _fetch(self, name: TableName) -> PassedDump:
         table = full_name(*name)
         log.info(LogEvent.HEALING_STARTED, f"{table} is loaded again from a new dump", table=table)
         async with DumpApi(self._settings.dumps.url) as api:

@@ -82,15 +82,20 @@ class Lake:
             self._mirrors[name] = Mirror(session, self.log, name, self.layout.mirror(*name))
         return self._mirrors[name]
 
-    def load(self, name: TableName, rows: DataFrame, table: Table, state: MirrorState) -> None:
-        """Replace a mirror by the rows of a dump. `catch_up` adds what is newer, and releases the table."""
+    def load(self, rows: DataFrame, table: Table, state: MirrorState) -> bool:
+        """Load rows of a dump into a mirror. `catch_up` adds what is newer, and releases the table.
+
+        Returns whether the mirror has the state then; otherwise the table is parked.
+        """
+        name = (table.schema, table.name)
         try:
             self.mirror(name).load(rows, table, state)
         except TableParked as error:
             self.tables.park(name, str(error), self.state.transaction, heals=error.heals)
-            return
+            return False
         if self.is_loaded:
             self._behind.add(name)
+        return True
 
     def catch_up(self) -> None:
         """Bring mirrors that are behind to the change log's state."""

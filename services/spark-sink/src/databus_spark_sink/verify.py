@@ -23,7 +23,7 @@ from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState
 from databus_spark_sink import session
-from databus_spark_sink.dumps import FetchedDump, take
+from databus_spark_sink.dumps import PassedDump, take
 
 _POLL_SECONDS = 0.5
 #: how long the sink may take to get what the database has
@@ -61,7 +61,7 @@ async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tab
     return equal
 
 
-def compare(spark: SparkSession, layout: Layout, dump: FetchedDump, table: Table) -> Differences:
+def compare(spark: SparkSession, layout: Layout, dump: PassedDump, table: Table) -> Differences:
     """Compare a mirror with a dump, after both are as of the same transaction."""
     name = (table.schema, table.name)
     log = ChangeLog(spark, layout.changes)

@@ -6,13 +6,14 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
-from databus.manifest import DumpFile, Manifest, State
+from databus.manifest import DumpFile, FileFormat, Manifest, State
 from databus.settings import load
 from databus.settings.rules import Rule
 from databus_cli.records import line_of, output_plan
@@ -48,7 +49,8 @@ def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
     tables = [table for table in manifest.tables if selection.table(table.schema, table.name)]
     if not tables:
         raise DumpUnusable(f"dump {manifest.id} has none of the selected tables")
-    if strict := sorted({file.table for files in manifest.files_of(tables) for file in files if file.strict}):
+    files = chain.from_iterable(manifest.files_of(tables, FileFormat.JSONL))
+    if strict := sorted({file.table for file in files if file.strict}):
         raise DumpUnusable(
             f"dump {manifest.id}: the rows of {', '.join(strict)} were written with compat: strict and lack "
             "information that formats need: select other tables with --tables"
@@ -58,8 +60,9 @@ def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
 
 async def _print(api: DumpApi, manifest: Manifest, tables: list[Table], encoder: AnyFormat) -> None:
     output = sys.stdout.buffer
+    files = chain.from_iterable(manifest.files_of(tables, FileFormat.JSONL))
     with (
-        byte_progress(sum(file.bytes for files in manifest.files_of(tables) for file in files)) as advance,
+        byte_progress(sum(file.bytes for file in files)) as advance,
         TemporaryDirectory(prefix="databus-") as folder,
     ):
         fetch = partial(_downloaded, api, manifest.id, Path(folder), advance)

@@ -82,7 +82,7 @@ class Demo:
             redis=redis,
             kafka=kafka,
             name=f"shop-{time.time_ns() // 10**6:x}",
-            overrides={"spark": {"jars": str(spark_jars), "trigger": 1}},
+            overrides={"dumps": {"formats": ["parquet"]}, "spark": {"jars": str(spark_jars), "trigger": 1}},
         )
         await asyncio.to_thread(pipeline.start_all, "publisher", "dump-api", "reader")
         self.say("reader, publisher and dump-api are ready")
