@@ -5,7 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,7 @@ class DumpServer:
         self.folder = folder
         self.pipeline = pipeline
         self.manifests: list[Manifest] = []
+        self._numbers = count(1)
         #: responses when a dump is requested: the first to that request, the others to requests for the dump's state
         self.on_request: list[Manifest] = []
         #: what happens after a dump was requested
@@ -187,9 +188,9 @@ class DumpServer:
         **more: Any,
     ) -> Manifest:
         """Write a dump's files, with up to two rows in a line, and return its manifest."""
-        files, dump = [], f"dump-{len(self.manifests) + 1}"
+        files, dump = [], f"dump-{next(self._numbers)}"
         folder = self.folder / dump
-        folder.mkdir(exist_ok=True)
+        folder.mkdir()
         for (table, content), each in product(rows.items(), formats):
             parts = PartWriter(folder, table, each, part_size)
             for first in range(0, len(content), 2):
