@@ -27,6 +27,7 @@ from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
 from databus_spark.mirror import Mirror
 from databus_spark.records import read_records
+from databus_spark.types import TypeOptions
 
 #: what is measured, in this order. `summary` is what tells the sink which tables have changed, and how
 STEPS = ("raw", "change log", "summary", "mirror")
@@ -133,7 +134,7 @@ def _round(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
     with measured(spark) as costs["summary"]:
         changes = log.changes(topic.start.transaction, topic.end.transaction)[_NAME]
     session = spark.newSession()  # as the sink does
-    mirror = Mirror(session, ChangeLog(session, layout.changes), _NAME, layout.mirror(*_NAME))
+    mirror = Mirror(session, ChangeLog(session, layout.changes), _NAME, layout.mirror(*_NAME), TypeOptions())
     [create_table] = changes.statements
     mirror.reset(changes.definitions[create_table.version], create_table.transaction)
     with measured(spark) as costs["mirror"]:

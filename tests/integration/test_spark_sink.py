@@ -25,6 +25,7 @@ from databus.manifest import FileFormat
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
+from databus.settings import Spark as SparkSection
 from databus_binlog import ABSENT, Position
 from databus_spark.changelog import ChangeLog, TableChanges
 from databus_spark.definitions import encode_definition
@@ -34,6 +35,7 @@ from databus_spark.formats import FORMATS, open_table
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
 from databus_spark.mirror import DumpBase, Mirror, MirrorState
+from databus_spark.types import TypeOptions
 from databus_spark_sink import cuts, loading, service
 from databus_spark_sink.dumps import fetch
 from databus_spark_sink.lake import Lake
@@ -74,6 +76,11 @@ class Sink:
     async def run(self) -> None:
         """Bring the lake up to date with what is in Kafka now."""
         await service.keep_up_to_date(self.settings, self.health, self.spark, self.lake, until_idle=True)
+
+    def use(self, **changed: Any) -> None:
+        """Change settings of the section `spark`."""
+        section = self.settings.spark.model_dump() | changed
+        self.settings = self.settings.model_copy(update={"spark": SparkSection(**section)})
 
     def dump(self, rows: dict[Table, list[Row]], **more: Any) -> None:
         """Add a dump of these rows, as of now."""
@@ -193,7 +200,7 @@ async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downlo
 
     assert len(sink.dumps.ranges) == 2
     assert {name: folder.size(name) for name in contents} == {name: len(content) for name, content in contents.items()}
-    assert read_rows(sink.spark, manifest, tables[1], dump.folder).count() == 1
+    assert read_rows(sink.spark, manifest, tables[1], dump.folder, TypeOptions()).count() == 1
     folder.delete()
     folder.delete()  # it is gone
     assert folder.size("shop.whole.00001.jsonl.zst") is None
@@ -593,7 +600,7 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
     await publisher.send((retyped, ALTER, b"ALTER TABLE items MODIFY name int"), (retyped, INSERT, [[b"2", b"2"]]))
     await sink.run()
     assert sink.health.degraded == "parked: shop.items"
-    sink.settings = sink.settings.model_copy(update={"spark": sink.settings.spark.model_copy(update={"heal": "auto"})})
+    sink.use(heal="auto")
     healing = sink.dumps.manifest(publisher.position, {retyped: [[b"1", b"1"], [b"2", b"2"]]})
     sink.dumps.on_request = [healing]
     sink.dumps.requested = ["shop.items"]
@@ -604,6 +611,61 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
     assert sink.mirror(retyped) == [{"id": 1, "name": 1}, {"id": 2, "name": 3}]
     assert sink.health.degraded == ""
     assert [(row["table"], row["state"]) for row in sink.read(sink.lake.tables)] == [("items", "live")]
+
+
+async def test_all_mirrors_are_loaded_again_with_other_types(
+    sink: Sink, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publisher = sink.publisher
+    visits = describe_table("visits", "id int(11)", "day date", "span time(3)", "doc json")
+    days = describe_table("days", "day date")
+    visit, changed = [b"1", b"0000-00-00", b"-00:00:01.500", b"null"], [b"1", b"2021-00-00", None, b'{"a": 1.50}']
+    sink.dump({visits: [visit], days: [[b"0000-00-00"]]})
+    await publisher.send((visits, UPDATE, [visit, visit]))
+    await sink.run()
+    assert sink.mirror(visits) == [{"id": 1, "day": None, "span": "-00:00:01.500", "doc": "null"}]
+    assert "values of shop.visits, column day, are NULL in the lake" in caplog.text
+    assert sink.health.degraded == "parked: shop.days"
+
+    types = {"zero_dates": "string", "time_columns": "microseconds", "json_columns": "variant"}
+    sink.use(heal="auto", types=types)
+    with pytest.raises(LakeUnavailable, match=r"shop.visits was made with other settings of spark.types"):
+        await verify_as_of_now(sink, {visits: [visit]})
+
+    async def meanwhile() -> None:
+        if sink.dumps.requested == ["shop.days"]:
+            sink.dumps.requested = ["shop.visits"]
+        else:
+            await publisher.send((visits, UPDATE, [visit, changed]))
+
+    sink.dumps.requested, sink.dumps.meanwhile = ["shop.days"], meanwhile
+    sink.dumps.on_request = [
+        sink.dumps.manifest(publisher.position, content) for content in ({days: [[b"0000-00-00"]]}, {visits: [visit]})
+    ]
+    await sink.run()
+
+    assert sink.health.degraded == ""
+    assert visit_in(sink) == (1, "2021-00-00", None, '{"a":1.5}')
+    assert sink.mirror(days) == [{"day": "0000-00-00"}]
+    assert await verify_as_of_now(sink, {visits: [changed]})
+    assert capsys.readouterr().out == "shop.visits: equal, 1 rows\n"
+    await publisher.send((visits, DELETE, [changed]), (visits, INSERT, [visit]))
+    await sink.run()
+    assert visit_in(sink) == (1, "0000-00-00", -1_500_000, "null")
+
+
+def visit_in(sink: Sink) -> tuple[Any, ...]:
+    """Return the mirror's row, with its variant as JSON."""
+    rows = sink.spark.read.format("delta").load(sink.lake.mirror("shop", "visits"))
+    [row] = rows.selectExpr("id", "day", "span", "to_json(doc)").collect()
+    return tuple(row)
+
+
+async def verify_as_of_now(sink: Sink, rows: dict[Table, list[Row]]) -> bool:
+    """Compare the mirrors with a new dump of these rows."""
+    sink.dumps.requested, sink.dumps.meanwhile = ["shop.*"], None
+    sink.dumps.on_request = [sink.dumps.manifest(sink.publisher.position, rows)]
+    return await verify_in(sink.settings, sink.spark, sink.lake, ["shop.*"])
 
 
 @on_both_formats

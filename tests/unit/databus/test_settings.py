@@ -80,6 +80,20 @@ def test_the_environment_overrides_single_settings_of_the_log(tmp_path: Path, mo
     assert load(path).log.levels == {"databus.reader": "warning", "aiokafka": "info"}
 
 
+@pytest.mark.parametrize(("written", "meant"), [("null", "null"), ('"null"', "null"), ("string", "string")])
+def test_null_need_not_be_quoted_where_it_is_a_choice(tmp_path: Path, written: str, meant: str) -> None:
+    assert (
+        load(write(tmp_path, f"name: shop\nspark: {{types: {{zero_dates: {written}}}}}")).spark.types.zero_dates
+        == meant
+    )
+
+
+def test_variants_need_delta(tmp_path: Path) -> None:
+    path = write(tmp_path, "name: shop\nspark: {table_format: iceberg, types: {json_columns: variant}}")
+    with pytest.raises(InvalidSettings, match="json_columns: variant needs table_format: delta"):
+        load(path)
+
+
 def test_each_service_has_its_own_election_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABUS__PUBLISHER__ELECTION__RENEW", "500ms")
     settings = load(write(tmp_path, "name: shop\nreader: {election: {by: kubernetes}}"))

@@ -5,6 +5,7 @@ import pytest
 from databus.errors import CannotApply
 from databus.events import Column, Table
 from databus_spark.alter import keeps_values, row_change
+from databus_spark.types import TypeOptions
 
 
 def column(raw_type: str, name: str = "c", values: tuple[str, ...] = ()) -> Column:
@@ -16,6 +17,7 @@ def table(*columns: str) -> Table:
     return Table(schema="shop", name="t", columns=tuple(column(kind, name) for name, kind in parts), primary_key=(0,))
 
 
+DATES_AS_TEXT = TypeOptions(zero_dates="string")
 BEFORE = table("id int(11)", "a varchar(9)", "b int(11)")
 
 
@@ -36,7 +38,7 @@ BEFORE = table("id int(11)", "a varchar(9)", "b int(11)")
     ],
 )
 def test_a_larger_type_keeps_values(old: str, new: str) -> None:
-    assert keeps_values(column(old), column(new))
+    assert keeps_values(column(old), column(new), TypeOptions())
 
 
 @pytest.mark.parametrize(
@@ -58,21 +60,36 @@ def test_a_larger_type_keeps_values(old: str, new: str) -> None:
     ],
 )
 def test_any_other_type_may_change_values(old: str, new: str) -> None:
-    assert not keeps_values(column(old), column(new))
+    assert not keeps_values(column(old), column(new), TypeOptions())
 
 
 def test_labels_may_be_added() -> None:
     small, large = column("enum('a','b')", values=("a", "b")), column("enum('c','b','a')", values=("c", "b", "a"))
-    assert keeps_values(small, large)
-    assert not keeps_values(large, small)
+    assert keeps_values(small, large, TypeOptions())
+    assert not keeps_values(large, small, TypeOptions())
     a_b, a_b_c, b_a = (column("set", values=tuple(labels)) for labels in ("ab", "abc", "ba"))
-    assert keeps_values(a_b, a_b_c)
-    assert not keeps_values(a_b, b_a), "the labels of a value are written in another order"
+    assert keeps_values(a_b, a_b_c, TypeOptions())
+    assert not keeps_values(a_b, b_a, TypeOptions()), "the labels of a value are written in another order"
+
+
+def test_the_text_of_a_time_has_the_digits_of_its_type() -> None:
+    assert not keeps_values(column("datetime(3)"), column("datetime(6)"), DATES_AS_TEXT)
+    assert keeps_values(column("datetime(3)"), column("datetime(3)"), DATES_AS_TEXT)
+    after = table("id int(11)", "a varchar(9)", "b int(11)", "n datetime(3)")
+    query = "ALTER TABLE t ADD n datetime(3) DEFAULT '2021-02-03 04:05:06'"
+    assert row_change(BEFORE, after, query, TypeOptions()).columns["n"].endswith(" as timestamp_ntz)")
+    with pytest.raises(CannotApply, match=r"column n .*was added with a default"):
+        row_change(BEFORE, after, query, DATES_AS_TEXT)
+    exact = table("id int(11)", "a varchar(9)", "b int(11)", "n datetime")
+    columns = row_change(BEFORE, exact, query.replace("(3)", ""), DATES_AS_TEXT).columns
+    assert columns["n"] == "cast(cast(cast('2021-02-03 04:05:06' as binary) as string) as string)"
 
 
 def test_columns_take_their_values_along() -> None:
     after = table("id int(11)", "b varchar(9)", "a int(11)", "n int(11)")
-    change = row_change(BEFORE, after, "ALTER TABLE t RENAME COLUMN a TO b, CHANGE b a INT, ADD n INT DEFAULT -5")
+    change = row_change(
+        BEFORE, after, "ALTER TABLE t RENAME COLUMN a TO b, CHANGE b a INT, ADD n INT DEFAULT -5", TypeOptions()
+    )
     assert change.columns == {
         "id": "cast(`id` as bigint)",
         "b": "cast(`a` as string)",
@@ -83,21 +100,21 @@ def test_columns_take_their_values_along() -> None:
 
 
 def test_a_column_that_is_dropped_and_added_again_loses_its_values() -> None:
-    change = row_change(BEFORE, BEFORE, "ALTER TABLE t DROP b, ADD b INT")
+    change = row_change(BEFORE, BEFORE, "ALTER TABLE t DROP b, ADD b INT", TypeOptions())
     assert change.columns["b"] == "cast(null as bigint)"
 
 
 def test_columns_at_the_end_and_wider_types_change_only_the_schema() -> None:
     after = table("id bigint(20)", "a varchar(99)", "b int(11)", "n text", "m date")
     query = "ALTER TABLE t MODIFY id bigint, MODIFY a varchar(99), ADD COLUMN (n text, m date DEFAULT NULL)"
-    assert row_change(BEFORE, after, query).only_schema
+    assert row_change(BEFORE, after, query, TypeOptions()).only_schema
     first = table("n text", "id int(11)", "a varchar(9)", "b int(11)")
-    assert not row_change(BEFORE, first, "ALTER TABLE t ADD n text FIRST").only_schema
+    assert not row_change(BEFORE, first, "ALTER TABLE t ADD n text FIRST", TypeOptions()).only_schema
 
 
 def test_a_column_that_becomes_not_null_must_not_have_nulls() -> None:
     query = "ALTER TABLE t MODIFY a varchar(9) NOT NULL, CHANGE b c INT NOT NULL"
-    change = row_change(BEFORE, table("id int(11)", "a varchar(9)", "c int(11)"), query)
+    change = row_change(BEFORE, table("id int(11)", "a varchar(9)", "c int(11)"), query, TypeOptions())
     assert change.not_null == ("a", "b")
 
 
@@ -113,7 +130,7 @@ def test_a_column_that_becomes_not_null_must_not_have_nulls() -> None:
 def test_rows_that_exist_have_the_default_of_a_new_column(definition: str, value: str) -> None:
     kind = definition.split(" ", maxsplit=1)[0]
     after = table("id int(11)", "a varchar(9)", "b int(11)", f"n {kind}")
-    columns = row_change(BEFORE, after, f"ALTER TABLE shop.t ADD n {definition}").columns
+    columns = row_change(BEFORE, after, f"ALTER TABLE shop.t ADD n {definition}", TypeOptions()).columns
     assert columns["n"].startswith(f"cast({value} as ")
 
 
@@ -132,11 +149,9 @@ def test_rows_that_exist_have_the_default_of_a_new_column(definition: str, value
     ],
 )
 def test_a_default_that_the_text_does_not_tell_is_refused(definition: str) -> None:
-    kind = definition.split(" ", maxsplit=1)[0]
+    after = table("id int(11)", "a varchar(9)", "b int(11)", f"n {definition.split(' ', maxsplit=1)[0]}")
     with pytest.raises(CannotApply, match=r"column n .*was added"):
-        row_change(
-            BEFORE, table("id int(11)", "a varchar(9)", "b int(11)", f"n {kind}"), f"ALTER TABLE t ADD n {definition}"
-        )
+        row_change(BEFORE, after, f"ALTER TABLE t ADD n {definition}", TypeOptions())
 
 
 @pytest.mark.parametrize(
@@ -150,4 +165,4 @@ def test_a_default_that_the_text_does_not_tell_is_refused(definition: str) -> No
 def test_a_statement_that_does_not_explain_the_columns_is_refused(query: str, reason: str) -> None:
     after = table("id int(11)", "a varchar(5)", "b int(11)") if "a varchar" in query else table("id int(11)", "n int")
     with pytest.raises(CannotApply, match=reason):
-        row_change(BEFORE, after, query)
+        row_change(BEFORE, after, query, TypeOptions())

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -33,6 +33,7 @@ from databus.outages import Outages
 from databus.settings import Log, Settings, add_config, load
 
 log = logs.get_logger(__name__)
+_T = TypeVar("_T")
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
@@ -216,11 +217,11 @@ async def retrying(run: Work, settings: Settings, health: Health) -> None:
         pause = min(pause * 2, longest)
 
 
-async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
+async def uninterrupted(step: Coroutine[Any, Any, _T]) -> _T:
     """Run a step to its end even if the task is cancelled meanwhile; a second cancellation interrupts it."""
     task = asyncio.ensure_future(step)
     try:
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
         if not task.cancelled() and (error := task.exception()):

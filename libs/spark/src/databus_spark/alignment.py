@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from databus.events import Table
 from databus_spark.definitions import key_columns
-from databus_spark.types import converts, literal
+from databus_spark.types import TypeOptions, converts, literal
 
 _DEFINITION = (
     "Columns array<struct<Name: string, RawType: string, EnumValues: array<string>, SetValues: array<string>>>, "
@@ -37,7 +37,7 @@ def align(messages: DataFrame, table: Table, definition: str) -> DataFrame:
     names = _texts(column.name.lower() for column in table.columns)
     theirs = "get(_other.Columns, get(_indexes, {}))"
     checks = {
-        column.name: f"{theirs.format(index)} is null or {converts(column, theirs.format(index))}"
+        column.name: f"{theirs.format(index)} is null or {converts(column, theirs.format(index), TypeOptions())}"
         for index, column in enumerate(table.columns)
     }
     key = _texts(name.lower() for name in key_columns(table))

@@ -8,7 +8,7 @@ from databus.events import Column, Table
 from databus_changes.ddl.definition import ColumnDefinition
 from databus_changes.ddl.read_column_changes import read_column_changes
 from databus_changes.ddl.token import UnreadableStatement
-from databus_spark.types import can_represent, identifier, lake_type, literal, value
+from databus_spark.types import TypeOptions, can_represent, identifier, lake_type, literal, value
 
 _SIZE = re.compile(r"^(\w+)\s*(?:\((\d+)(?:,(\d+))?\))?")
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
@@ -51,7 +51,7 @@ class RowChange:
     not_null: tuple[str, ...]
 
 
-def row_change(before: Table, after: Table, query: str) -> RowChange:
+def row_change(before: Table, after: Table, query: str, types: TypeOptions) -> RowChange:
     """Return how the statement changes the rows. Raises CannotApply if that cannot be told, with the reason."""
     try:
         changes = read_column_changes(query, before)
@@ -66,7 +66,7 @@ def row_change(before: Table, after: Table, query: str) -> RowChange:
         source = old.get(changes.source(column.name) or "")
         added = changes.added.get(column.name.lower())
         if source is not None:
-            if not keeps_values(source, column):
+            if not keeps_values(source, column, types):
                 raise CannotApply(f"column {column.name} changes from {source.raw_type} to {column.raw_type}")
             initial = identifier(source.name)
             definition = changes.redefined.get(column.name.lower())
@@ -76,17 +76,17 @@ def row_change(before: Table, after: Table, query: str) -> RowChange:
                 not_null.append(source.name)
             in_place = index < len(before.columns) and before.columns[index].name == column.name
         elif added is not None:
-            initial = _initial(column, added)
+            initial = _initial(column, added, types)
             in_place = initial == _NULL and index >= len(before.columns)
         else:
             raise CannotApply(f"where column {column.name} comes from cannot be told")
-        columns[column.name] = f"cast({initial} as {lake_type(column)})"
+        columns[column.name] = f"cast({initial} as {lake_type(column, types)})"
         only_schema = only_schema and in_place
         is_identity = is_identity and source is not None and in_place
     return RowChange(columns, only_schema, is_identity and not not_null, tuple(not_null))
 
 
-def keeps_values(old: Column, new: Column) -> bool:
+def keeps_values(old: Column, new: Column, types: TypeOptions) -> bool:
     """Return whether each value of the old type is, unchanged, the value of the new type after an ALTER."""
     (kind, size, scale), (new_kind, new_size, new_scale) = _parts(old), _parts(new)
     if old.raw_type.lower() == new.raw_type.lower() and old.values == new.values:
@@ -97,8 +97,11 @@ def keeps_values(old: Column, new: Column) -> bool:
     if ("unsigned" in old.raw_type.lower()) != ("unsigned" in new.raw_type.lower()):
         return False
     if kind == new_kind == "decimal":
-        is_text = "string" in (lake_type(old), lake_type(new))  # with all digits of the scale
-        return size <= new_size and scale == new_scale if is_text else can_represent(lake_type(new), lake_type(old))
+        lake, new_lake = lake_type(old, types), lake_type(new, types)
+        is_text = "string" in (lake, new_lake)  # with all digits of the scale
+        return size <= new_size and scale == new_scale if is_text else can_represent(new_lake, lake)
+    if kind in {"datetime", "timestamp"} and lake_type(old, types) == "string":  # with all digits of the fraction
+        return False
     fits = size <= new_size or kind in _INTEGERS or new_kind in (*_TEXTS, *_BLOBS)
     return fits and any(
         kind in family and new_kind in family and family.index(kind) <= family.index(new_kind) for family in _FAMILIES
@@ -113,19 +116,21 @@ def _parts(column: Column) -> tuple[str, int, int]:
     return kind, int(match[2] or 0), int(match[3] or 0)
 
 
-def _initial(column: Column, added: ColumnDefinition) -> str:
+def _initial(column: Column, added: ColumnDefinition, types: TypeOptions) -> str:
     """Build the SQL of the value that rows have in a column that was added."""
     if added.computes_default or added.generated or added.auto_increment:
         raise CannotApply(f"column {column.name} was added with computed values")
-    kind = _parts(column)[0]
+    kind, size, _ = _parts(column)
     if kind == "timestamp" and added.nullable is None:  # what that means depends on the server
         raise CannotApply(f"column {column.name} was added with a default that is not written")
     if added.default is None:
         return _implicit(column) if added.nullable is False or added.primary else _NULL
     pattern = next((pattern for kinds, pattern in _CANONICAL.items() if kind in kinds), None)
-    if pattern is None or not pattern.fullmatch(added.default) or (lake_type(column) == "string" and kind == "decimal"):
+    # the text of these has as many digits as the type
+    is_padded = size > 0 and kind in {"decimal", "datetime"} and lake_type(column, types) == "string"
+    if pattern is None or not pattern.fullmatch(added.default) or is_padded:
         raise CannotApply(f"column {column.name} of type {column.raw_type} was added with a default")
-    return value(column, f"cast({literal(added.default)} as binary)")
+    return value(column, f"cast({literal(added.default)} as binary)", types)
 
 
 def _implicit(column: Column) -> str:

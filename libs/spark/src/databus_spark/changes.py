@@ -15,7 +15,7 @@ from databus_spark.layout import Layout
 from databus_spark.messages import decode_messages, explode_images
 from databus_spark.records import read_records, stream_records
 from databus_spark.topic import read_range
-from databus_spark.types import lake_columns, literal, typed_cells
+from databus_spark.types import TypeOptions, lake_columns, literal, typed_cells
 
 #: columns beside those of the table → their SQL
 COLUMNS = {name: name for name in ("_seq", "_action", "_row", "_query", "_topic", "_partition", "_offset", "_time")} | {
@@ -131,8 +131,9 @@ def _from_lake(spark: SparkSession, name: TableName, lake: str) -> DataFrame:
 
 def _typed(entries: DataFrame, definition: str) -> DataFrame:
     table = decode_definition(definition)
-    columns = lake_columns(table)
+    columns = lake_columns(table, TypeOptions())
     if reserved := sorted({name.lower() for name in columns} & COLUMNS.keys()):
         raise InvalidSettings(f"{table.full_name} has a column {reserved[0]}, a name that read_changes uses")
-    rows = entries.selectExpr(*typed_cells(table, columns), *(f"{text} as {name}" for name, text in COLUMNS.items()))
+    cells = typed_cells(table, columns, TypeOptions())
+    rows = entries.selectExpr(*cells, *(f"{text} as {name}" for name, text in COLUMNS.items()))
     return rows.withColumn("_seq", sql.col("_seq").alias("_seq", metadata={DEFINITION: definition}))

@@ -35,8 +35,9 @@ class Differences:
 
 def differences(original: DataFrame, copy: DataFrame, keys: Sequence[str]) -> Differences:
     """Compare two tables with the same columns, by the columns of the primary key."""
-    columns = [identifier(name) for name in original.columns]
-    key, values = (", ".join(each) for each in (map(identifier, keys), columns))
+    columns = {identifier(name): kind for name, kind in original.dtypes}
+    comparable = (f"to_json({name})" if kind == "variant" else name for name, kind in columns.items())
+    key, values = (", ".join(each) for each in (map(identifier, keys), comparable))
 
     def folded(rows: DataFrame, name: str) -> DataFrame:
         return rows.selectExpr(f"struct({key}) as _key", f"struct({values}) as {name}")

@@ -4,7 +4,7 @@ import msgspec
 
 from databus.events import Column, Table
 from databus_spark.errors import TableParked
-from databus_spark.types import Columns, lake_type
+from databus_spark.types import Columns, TypeOptions, lake_type
 
 #: name of the mirror's column with the sequence of the change that wrote the row (ADR 18); empty: a dump's row
 SEQUENCE = "_seq"
@@ -68,11 +68,11 @@ def same_rows(one: Table, other: Table) -> bool:
     return one.columns == other.columns and one.primary_key == other.primary_key
 
 
-def mirror_columns(table: Table) -> Columns:
+def mirror_columns(table: Table, types: TypeOptions) -> Columns:
     """Return the columns of a table's mirror, with their types. Raises TableParked if it has a reserved name."""
     if reserved := sorted({column.name.lower() for column in table.columns} & _RESERVED):
         raise TableParked(f"it has a column {reserved[0]}, a name that the lake uses", heals=False)
-    return {column.name: lake_type(column) for column in table.columns} | {SEQUENCE: "string"}
+    return {column.name: lake_type(column, types) for column in table.columns} | {SEQUENCE: "string"}
 
 
 def key_columns(table: Table) -> list[str]:

@@ -7,13 +7,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.manifest import DumpFile, FileFormat, Manifest
 from databus_spark.folder import Folder
 from databus_spark.messages import decode_dump_lines, decode_dump_parquet
+from databus_spark.types import TypeOptions, lost_values
+
+log = get_logger(__name__)
 
 #: is called with what is being done
 Say = Callable[[str], None]
@@ -45,22 +51,38 @@ def files_of(manifest: Manifest, table: Table) -> list[DumpFile]:
 
 
 def read_rows(
-    spark: SparkSession, manifest: Manifest, table: Table, folder: Folder, files: Sequence[DumpFile] | None = None
+    spark: SparkSession,
+    manifest: Manifest,
+    table: Table,
+    folder: Folder,
+    types: TypeOptions,
+    files: Sequence[DumpFile] | None = None,
 ) -> DataFrame:
     """Return the rows of a table, or of some of its files, with the column `cells`.
 
-    Raises DumpUnusable if it is not the right number.
+    Raises DumpUnusable if it is not the right number. Values that become NULL with these options for types are logged.
     """
     files = files_of(manifest, table) if files is None else files
     paths = [f"{folder.path}/{file.name}" for file in files]
     is_parquet = _format(manifest) is FileFormat.PARQUET
     rows = decode_dump_parquet(spark, paths, table) if is_parquet else decode_dump_lines(spark, paths)
-    found, expected = rows.count(), sum(file.rows for file in files)
+    lost = lost_values(table, types)
+    found, *counts = rows.agg(sql.count("*"), *(sql.expr(f"count_if({each})") for each in lost.values())).collect()[0]
+    expected = sum(file.rows for file in files)
     if found != expected:
         raise DumpUnusable(
             f"dump {manifest.id}: the files of {table.full_name} have {found} rows, the manifest says {expected}; "
             "request a new dump"
         )
+    for column, count in zip(lost, counts, strict=True):
+        if count:
+            log.warning(
+                LogEvent.VALUES_LOST,
+                f"values of {table.full_name}, column {column}, are NULL in the lake, whose type has no such values, "
+                "for instance zero dates (spark.types)",
+                table=table.full_name,
+                rows=count,
+            )
     return rows
 
 

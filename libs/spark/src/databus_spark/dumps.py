@@ -15,7 +15,7 @@ from databus_spark.blocking import wait_for
 from databus_spark.definitions import SEQUENCE
 from databus_spark.dump_files import download, files_of, read_rows
 from databus_spark.folder import Folder
-from databus_spark.types import lake_columns, typed_cells
+from databus_spark.types import TypeOptions, lake_columns, typed_cells
 
 _MANIFEST = "manifest.json"
 
@@ -80,8 +80,8 @@ def _open(spark: SparkSession, manifest: Manifest, files: Folder, name: str) -> 
     for file in files_of(manifest, table):
         if files.size(file.name) != file.bytes:
             raise DumpUnusable(f"dump {manifest.id}: {file.name} is not complete in {files.path}: download it again")
-    rows = read_rows(spark, manifest, table, files)
-    return Dump(rows.selectExpr(*typed_cells(table, lake_columns(table)), f"'' as {SEQUENCE}"), manifest)
+    rows, types = read_rows(spark, manifest, table, files, TypeOptions()), TypeOptions()
+    return Dump(rows.selectExpr(*typed_cells(table, lake_columns(table, types), types), f"'' as {SEQUENCE}"), manifest)
 
 
 def _find(manifest: Manifest, name: str) -> Table | None:

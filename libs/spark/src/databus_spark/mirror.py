@@ -26,7 +26,7 @@ from databus_spark.definitions import (
 )
 from databus_spark.errors import TableParked
 from databus_spark.formats import open_table
-from databus_spark.types import Columns, identifier, literal, may_become_null, typed_cells
+from databus_spark.types import Columns, TypeOptions, identifier, literal, may_become_null, typed_cells
 
 #: whether the row of an image does not exist after it
 REMOVED = "s._action in ('update_before', 'delete')"
@@ -75,13 +75,17 @@ class MirrorState(msgspec.Struct, frozen=True):
     dropped: bool = False
     #: number of the dump's files that it has while it is loaded in several steps; None: it has all
     files: int | None = None
+    #: with which its columns were made
+    types: TypeOptions = TypeOptions()
 
 
 class Mirror:
     """The mirror of one table, as one session sees it."""
 
-    def __init__(self, spark: SparkSession, log: ChangeLog, name: TableName, path: str) -> None:
+    def __init__(self, spark: SparkSession, log: ChangeLog, name: TableName, path: str, types: TypeOptions) -> None:
+        """Open a mirror. It can follow if it was made with these options for types; or it can be made with them."""
         self._log = log
+        self._types = types
         self.name = name
         self.table = open_table(spark, path)
         text = self.table.text() if self.table.exists else ""
@@ -98,8 +102,9 @@ class Mirror:
         Raises TableParked; then the mirror has no rows of this dump. Raises LakeUnavailable if another sink has loaded
         rows meanwhile.
         """
-        columns = typed_cells(table, {name: kind for name, kind in mirror_columns(table).items() if name != SEQUENCE})
-        typed = _with_keys(rows.selectExpr(*columns, f"'' as {SEQUENCE}"), table)
+        columns = typed_cells(table, _row_columns(table, self._types), self._types)
+        typed = _with_keys(rows.selectExpr(*columns, f"'' as {SEQUENCE}"), table, self._types)
+        state = msgspec.structs.replace(state, types=self._types)
         begun = self.state if self.state and self.state.files else None
         try:
             if begun and begun.base == state.base:
@@ -152,15 +157,16 @@ class Mirror:
         """Become an empty mirror of this table, which has no rows after the transaction."""
         if not table.primary_key and self.state is None:
             return
-        state = MirrorState(transaction, encode_definition(table))
-        self.table.empty(mirror_columns(table), _encode(state))
+        state = MirrorState(transaction, encode_definition(table), types=self._types)
+        self.table.empty(mirror_columns(table, self._types), _encode(state))
         self.state = state
 
     def drop(self, transaction: int) -> None:
         """Remove all rows, because the table is gone."""
         if self.state:
-            state = msgspec.structs.replace(self.state, transaction=transaction, dropped=True, base=None, files=None)
-            self.table.empty(mirror_columns(decode_definition(state.definition)), _encode(state))
+            definition = self.state.definition
+            state = MirrorState(transaction, definition, dropped=True, types=self._types)
+            self.table.empty(mirror_columns(decode_definition(definition), self._types), _encode(state))
             self.state = state
 
     def copy(self, source: "Mirror", table: Table, query: str, transaction: int) -> None:
@@ -169,7 +175,7 @@ class Mirror:
         if before is None or before[1].dropped:
             raise TableParked(f"it was renamed from {'.'.join(source.name)}, whose rows are not in the lake")
         version, state = before
-        change = _row_change(decode_definition(state.definition), table, query)
+        change = _row_change(decode_definition(state.definition), table, query, self._types)
         self._rewrite(source.table.read(version), change, table, transaction, in_place=False)
 
     def before(self, transaction: int) -> tuple[int, MirrorState] | None:
@@ -192,7 +198,7 @@ class Mirror:
             case "drop":
                 self.drop(transaction)
             case "alter" if before is not None:
-                change = _row_change(before, table, statement.query)
+                change = _row_change(before, table, statement.query, self._types)
                 if not change.is_identity or not same_rows(before, table):
                     self._rewrite(self.table.read(), change, table, transaction, in_place=change.only_schema)
             case _:
@@ -203,8 +209,8 @@ class Mirror:
         nulls = " or ".join(f"{identifier(column)} is null" for column in change.not_null)
         if nulls and rows.where(nulls).limit(1).count():
             raise TableParked("NULLs of a column that became NOT NULL have values that cannot be told")
-        state = MirrorState(transaction, encode_definition(after))
-        into = mirror_columns(after)
+        state = MirrorState(transaction, encode_definition(after), types=self._types)
+        into = mirror_columns(after, self._types)
         present = dict(rows.dtypes)
         if in_place:
             wider = {column: kind for column, kind in into.items() if present.get(column, kind) != kind}
@@ -227,7 +233,7 @@ class Mirror:
         images = [each for each in changes.images if each.last > after and each.first <= last]
         if not images:
             if self.state:
-                self.state = MirrorState(last, self.state.definition, self._base(last), self.state.dropped)
+                self.state = msgspec.structs.replace(self.state, transaction=last, base=self._base(last))
             return
         table = self.definition
         if self.state is None or table is None:
@@ -241,8 +247,8 @@ class Mirror:
         if not table.primary_key:
             raise TableParked("it has no primary key", heals=False)
         entries = self._log.entries(self.name, after, last, self._condition).where("_query is null")
-        state = MirrorState(last, self.state.definition, self._base(last))
-        latest = last_of_each_key(entries, table, sum(each.partitions for each in images))
+        state = MirrorState(last, self.state.definition, self._base(last), types=self._types)
+        latest = last_of_each_key(entries, table, sum(each.partitions for each in images), self._types)
         self._commit(
             table,
             lambda: self.table.merge(latest, key_columns(table), REMOVED, _encode(state), "s._seq >= t._seq"),
@@ -269,17 +275,17 @@ class Mirror:
         return self.state.base.is_before if self.state and self.state.base else "true"
 
 
-def last_of_each_key(entries: DataFrame, table: Table, partitions: int) -> DataFrame:
+def last_of_each_key(entries: DataFrame, table: Table, partitions: int, types: TypeOptions) -> DataFrame:
     """Return the last row image of each primary key, typed, with the columns `_seq` and `_action`.
 
     A partition has the changes of a key in their order. A row that moves from one partition to another one, because
     columns of `routes.key` change, is deleted in one and inserted in the other one, in either order. So if several
     partitions have a key in its last transaction, it exists if it exists after the changes of any of them.
     """
-    into: Columns = {name: kind for name, kind in mirror_columns(table).items() if name != SEQUENCE}
-    keys = key_columns(table)
-    typed = entries.selectExpr("_seq", "_action", "_topic", "_partition", "_offset", "_row", *typed_cells(table, into))
-    typed = _with_keys(typed, table)
+    into = _row_columns(table, types)
+    keys, cells = key_columns(table), typed_cells(table, into, types)
+    typed = entries.selectExpr("_seq", "_action", "_topic", "_partition", "_offset", "_row", *cells)
+    typed = _with_keys(typed, table, types)
     return last_of_keys(typed, keys, list(into), in_one_partition=partitions == 1)
 
 
@@ -300,19 +306,23 @@ def last_of_keys(
     return last(in_partitions, keys, _AMONG_PARTITIONS).selectExpr(*selected)
 
 
-def _with_keys(typed: DataFrame, table: Table) -> DataFrame:
+def _row_columns(table: Table, types: TypeOptions) -> Columns:
+    return {name: kind for name, kind in mirror_columns(table, types).items() if name != SEQUENCE}
+
+
+def _with_keys(typed: DataFrame, table: Table, types: TypeOptions) -> DataFrame:
     """Let a query fail at a row whose key is NULL in the lake: rows with different keys would become one."""
     for index in table.primary_key:
         column = table.columns[index]
-        if may_become_null(column):
+        if may_become_null(column, types):
             name = identifier(column.name)
             typed = typed.withColumn(column.name, sql.expr(f"if({name} is null, raise_error('{_NO_KEY}'), {name})"))
     return typed
 
 
-def _row_change(before: Table, after: Table, query: str) -> RowChange:
+def _row_change(before: Table, after: Table, query: str, types: TypeOptions) -> RowChange:
     try:
-        return row_change(before, after, query)
+        return row_change(before, after, query, types)
     except CannotApply as error:
         raise TableParked(f"the effect of a statement on its rows cannot be told: {error}") from error
 

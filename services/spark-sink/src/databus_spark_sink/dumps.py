@@ -88,7 +88,7 @@ def load_mirrors(spark: SparkSession, lake: Lake, dump: PassedDump) -> None:
     """Replace mirrors by a dump that is downloaded, each in one commit, and delete its files."""
     tables = list(filter(has_mirror, dump.tables))
     for table in tables:
-        if lake.load(read_rows(spark, dump.manifest, table, dump.folder), table, dump.state(table)):
+        if lake.load(read_rows(spark, dump.manifest, table, dump.folder, lake.types), table, dump.state(table)):
             log_loaded(dump, table)
     lake.tables.add((table.schema, table.name) for table in tables)
     dump.folder.delete()

@@ -26,6 +26,7 @@ from databus_spark.formats import other_format
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState, is_reset
 from databus_spark.renames import UNKNOWN, Rename, renames
+from databus_spark.types import TypeOptions
 from databus_spark_sink.quarantine import Quarantine
 from databus_spark_sink.tables import TableStates
 
@@ -41,16 +42,22 @@ class Lake:
     """Writes micro-batches to the lake."""
 
     def __init__(
-        self, spark: SparkSession, layout: Layout, tables: list[str], publishes: Callable[[str, TableName], bool]
+        self,
+        spark: SparkSession,
+        layout: Layout,
+        tables: list[str],
+        publishes: Callable[[str, TableName], bool],
+        types: TypeOptions,
     ) -> None:
         """Open a lake, and bring its mirrors to the change log's state.
 
         `tables` are the patterns of the tables that belong to it. `publishes` tells whether a topic may have records of
-        a table.
+        a table. `types` are the options of all mirrors.
         """
         self._spark = spark
         self._publishes = publishes
         self.layout = layout
+        self.types = types
         #: dumps that are being loaded
         self.downloads = Folder(spark, layout.downloads)
         self._filter = TableFilter(tables)
@@ -68,6 +75,9 @@ class Lake:
         #: tables whose mirrors are behind the change log
         self._behind: set[TableName] = set()
         self._pool = ThreadPoolExecutor(_PARALLEL, "mirror")
+        if self.tables.types != types:
+            made_otherwise = self._made_otherwise() if self.is_loaded else []
+            self.tables.change_types(types, made_otherwise, self.state.transaction)
         if self.is_loaded:  # the sink may have been stopped before all mirrors had the last batch
             self._follow(self.log.changes(self.state.mirrored, self.state.transaction))
 
@@ -79,7 +89,7 @@ class Lake:
         """Return a table's mirror."""
         if name not in self._mirrors:
             session = self._spark.newSession()  # see databus_spark.table
-            self._mirrors[name] = Mirror(session, self.log, name, self.layout.mirror(*name))
+            self._mirrors[name] = Mirror(session, self.log, name, self.layout.mirror(*name), self.types)
         return self._mirrors[name]
 
     def load(self, rows: DataFrame, table: Table, state: MirrorState) -> bool:
@@ -140,6 +150,17 @@ class Lake:
         before, self.state = self.state, end
         self._follow(self.log.changes(before.transaction, end.transaction))
         SINK_BATCHES.inc()
+
+    def _made_otherwise(self) -> list[TableName]:
+        """Return the tables whose mirrors were made, or could not be made, with other options for types."""
+        found = []
+        for name in self.tables.known:
+            state, table = self.mirror(name).state, self.mirror(name).definition
+            parked = self.tables.parked.get(name)
+            has_other_types = state and state.types != self.types and table and table.primary_key
+            if has_other_types or (state is None and parked and not parked.heals):
+                found.append(name)
+        return found
 
     def _follow(self, changes: dict[TableName, TableChanges]) -> None:
         """Bring the mirrors of these tables, and of those that are behind, to the change log's state."""

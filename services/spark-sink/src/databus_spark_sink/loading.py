@@ -68,25 +68,29 @@ class DumpLoader:
                 self._say(f"loading {table.full_name} from dump {dump.id}: file {number} of {len(files)}")
                 await download_file(self._api, dump, file, self._dump.folder)
             state = msgspec.structs.replace(state, files=end if end < len(files) else None)
-            await uninterrupted(asyncio.to_thread(self._load_step, table, step, state))
-            if self._lake.mirror((table.schema, table.name)).state != state:
+            if not await uninterrupted(asyncio.to_thread(self._load_step, table, step, state)):
                 return  # the table is parked
             if state.files is None:
                 log_loaded(self._dump, table)
 
     def _begun(self, table: Table) -> MirrorState:
         """Return the state of the mirror if its rows are from this dump, or else one without any file."""
-        begin, state = self._dump.state(table), self._lake.mirror((table.schema, table.name)).state
-        if state and state.base and (state.base.id, state.transaction) == (self._dump.base.id, begin.transaction):
-            return state
-        return msgspec.structs.replace(begin, files=0)
+        begin = msgspec.structs.replace(self._dump.state(table), types=self._lake.types)
+        state = self._lake.mirror((table.schema, table.name)).state
+        return state if state and _origin(state) == _origin(begin) else msgspec.structs.replace(begin, files=0)
 
-    def _load_step(self, table: Table, step: Sequence[DumpFile], state: MirrorState) -> None:
+    def _load_step(self, table: Table, step: Sequence[DumpFile], state: MirrorState) -> bool:
         session = self._lake.mirror((table.schema, table.name)).table.spark  # see databus_spark.table
-        rows = read_rows(session, self._dump.manifest, table, self._dump.folder, step)
-        self._lake.load(rows, table, state)
+        rows = read_rows(session, self._dump.manifest, table, self._dump.folder, self._lake.types, step)
+        is_loaded = self._lake.load(rows, table, state)
         for file in step:
             self._dump.folder.inside(file.name).delete()
+        return is_loaded
+
+
+def _origin(state: MirrorState) -> tuple[object, ...]:
+    """Return what two states have in common if one load can continue the other."""
+    return state.base and state.base.id, state.transaction, state.types
 
 
 def _next_step(files: Sequence[DumpFile]) -> Sequence[DumpFile]:

@@ -19,6 +19,7 @@ from databus.settings import Settings
 from databus_spark.changelog import LogState
 from databus_spark.layout import Layout
 from databus_spark.records import read_records
+from databus_spark.types import TypeOptions
 from databus_spark_sink import bootstrap, offsets, session
 from databus_spark_sink.cuts import Batch, Cuts
 from databus_spark_sink.healing import Healing
@@ -45,8 +46,9 @@ async def keep_up_to_date(
     """Do the work of `run` in an open session."""
     health.down("opening the lake")
     publishes = partial(offsets.may_publish, settings)
+    types = TypeOptions(**settings.spark.types.model_dump())
     with _reporting(f"the lake in {layout.root} cannot be opened"):
-        opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes)
+        opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes, types)
     with closing(opened) as lake:
         if not lake.is_loaded:
             with _reporting(f"a dump cannot be loaded into {layout.root}"):

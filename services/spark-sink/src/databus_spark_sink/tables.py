@@ -14,7 +14,7 @@ from databus.logs import get_logger
 from databus.metrics import SINK_PARKED
 from databus_spark.changelog import TableName
 from databus_spark.formats import open_table
-from databus_spark.types import literal
+from databus_spark.types import TypeOptions, literal
 
 log = get_logger(__name__)
 
@@ -40,7 +40,11 @@ class TableStates:
         self._table = open_table(spark, path)
         self._lock = Lock()
         self._states: dict[TableName, Parked | None] = {}
+        #: options with which the mirrors were made that are not parked
+        self.types = TypeOptions()
         if self._table.exists:
+            if text := self._table.text():
+                self.types = msgspec.json.decode(text, type=TypeOptions)
             for row in self._table.read().collect():
                 is_parked = row.state == "parked"
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
@@ -63,18 +67,27 @@ class TableStates:
 
     def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
         """Park a table; `heals`: whether it can be mirrored after it is loaded again."""
-        log.error(
-            LogEvent.MIRROR_PARKED,
-            f"the mirror of {full_name(*name)} is parked, because {reason}; all other tables go on",
-            table=full_name(*name),
-        )
-        self._write({name: Parked(reason, heals, transaction, time.time())})
+        self._park([name], reason, transaction, heals=heals)
 
     def release(self, name: TableName) -> None:
         """Let a table go on, if it is parked."""
         if name in self.parked:
             log.info(LogEvent.MIRROR_RELEASED, f"the mirror of {full_name(*name)} goes on", table=full_name(*name))
             self._write({name: None})
+
+    def change_types(self, types: TypeOptions, names: list[TableName], transaction: int) -> None:
+        """Keep other options for types, and park the tables whose mirrors were not made with them."""
+        self.types = types
+        self._park(names, "it must be loaded again with the new settings of spark.types", transaction, heals=True)
+
+    def _park(self, names: list[TableName], reason: str, transaction: int, *, heals: bool) -> None:
+        for name in names:
+            log.error(
+                LogEvent.MIRROR_PARKED,
+                f"the mirror of {full_name(*name)} is parked, because {reason}; all other tables go on",
+                table=full_name(*name),
+            )
+        self._write(dict.fromkeys(names, Parked(reason, heals, transaction, time.time())))
 
     def _write(self, changed: dict[TableName, Parked | None]) -> None:
         if not changed:
@@ -86,7 +99,8 @@ class TableStates:
             # Java reads the rows from JSON. `createDataFrame` would need Python on each executor.
             text = literal(msgspec.json.encode(rows).decode())
             states = self._table.spark.sql(f"SELECT inline(from_json({text}, 'array<struct<{_COLUMNS}>>'))")
-            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), "")
+            types = msgspec.json.encode(self.types).decode()
+            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), types)
 
 
 def _row(name: TableName, parked: Parked | None) -> dict[str, object]:

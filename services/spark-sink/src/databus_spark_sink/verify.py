@@ -22,6 +22,7 @@ from databus_spark.folder import Folder
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState
+from databus_spark.types import TypeOptions
 from databus_spark_sink import session
 from databus_spark_sink.dumps import PassedDump, take
 
@@ -47,13 +48,14 @@ async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tab
     """Do the work of `verify` in an open session."""
     async with DumpApi(settings.dumps.url) as api:
         dump = await take(settings, _say, api, tables, Folder(spark, layout.downloads))
+    types = TypeOptions(**settings.spark.types.model_dump())
     try:
         mirrored = [table for table in dump.tables if open_table(spark, _path(layout, table)).exists]
         if not mirrored:
             raise InvalidSettings(f"{settings.spark.lake} has no mirror of {', '.join(tables)}: check spark.tables")
         equal = True
         for table in mirrored:
-            found = await asyncio.to_thread(compare, spark, layout, dump, table)
+            found = await asyncio.to_thread(compare, spark, layout, dump, table, types)
             sys.stdout.write(f"{table.full_name}: {_describe(found)}\n")
             equal = equal and found.equal
     finally:
@@ -61,25 +63,30 @@ async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tab
     return equal
 
 
-def compare(spark: SparkSession, layout: Layout, dump: PassedDump, table: Table) -> Differences:
+def compare(spark: SparkSession, layout: Layout, dump: PassedDump, table: Table, types: TypeOptions) -> Differences:
     """Compare a mirror with a dump, after both are as of the same transaction."""
     name = (table.schema, table.name)
     log = ChangeLog(spark, layout.changes)
-    mirror = Mirror(spark, log, name, _path(layout, table))
+    mirror = Mirror(spark, log, name, _path(layout, table), types)
     rows, state = mirror.rows()
+    if state.types != types:
+        raise LakeUnavailable(
+            f"the mirror of {table.full_name} was made with other settings of spark.types: "
+            "start the sink with these, and wait until it has loaded the mirror again"
+        )
     end = time.monotonic() + _TIMEOUT_SECONDS
     while log.state().transaction < dump.base.until or mirror.changes(dump.base.until).images:
         if time.monotonic() > end:
             raise LakeUnavailable(f"the mirror of {table.full_name} does not get what the database has: is it parked?")
         time.sleep(_POLL_SECONDS)  # until the sink has what the dump has
-        mirror = Mirror(spark, log, name, _path(layout, table))
+        mirror = Mirror(spark, log, name, _path(layout, table), types)
         rows, state = mirror.rows()
     last = max(state.transaction, dump.base.until)
     folder = Folder(spark, layout.downloads).inside(f"{dump.manifest.id}.expected")
-    expected = Mirror(spark, log, name, folder.path)
+    expected = Mirror(spark, log, name, folder.path, types)
     try:
         begin = MirrorState(dump.transaction, encode_definition(table), dump.base)
-        expected.load(read_rows(spark, dump.manifest, table, dump.folder), table, begin)
+        expected.load(read_rows(spark, dump.manifest, table, dump.folder, types), table, begin)
         expected.advance(expected.changes(last), last)
         return differences(expected.rows()[0], rows, key_columns(table))
     finally:

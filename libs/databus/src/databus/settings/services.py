@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from databus.settings.start import Start, StartLatest
 from databus.settings.values import (
@@ -104,6 +104,22 @@ class Dumps(Section):
     """Address of the dump API and its `/healthz`, `/readyz` and `/metrics`."""
 
 
+def _name_null(value: object) -> object:
+    """Return the text `null`, as which YAML does not read it unless it is quoted."""
+    return "null" if value is None else value
+
+
+class SparkTypes(Section):
+    """Types of the mirrors' columns, where Spark has no type with the same values."""
+
+    zero_dates: Annotated[Literal["null", "string"], BeforeValidator(_name_null)] = "null"
+    """`null`: `0000-00-00` is NULL; `string`: all DATE, DATETIME and TIMESTAMP columns are strings."""
+    time_columns: Literal["string", "microseconds"] = "string"
+    """Type of TIME columns: `string`, or `microseconds` as `bigint`."""
+    json_columns: Literal["string", "variant"] = "string"
+    """Type of MySQL's JSON columns; `variant` needs `table_format: delta`, and readers that have this type."""
+
+
 class Spark(Section):
     """The service that maintains the lake."""
 
@@ -113,6 +129,8 @@ class Spark(Section):
     """Table format of the lake. A lake keeps the one that it was created with."""
     tables: Annotated[list[TablePattern], Field(min_length=1)] = ["*.*"]
     """Tables to store in the lake, of those that are captured, as `schema.table` patterns with `*` and `?`."""
+    types: SparkTypes = SparkTypes()
+    """Types of the mirrors' columns. After a change, the sink loads all mirrors again, from new dumps."""
     jars: Path = Path("/opt/databus/jars")
     """Folder with the jars of Spark's connectors: for Kafka, the table format, and the file system of the lake."""
     heal: Literal["auto", "manual"] = "auto"
@@ -125,3 +143,9 @@ class Spark(Section):
     """Interval between the starts of micro-batches."""
     listen: HostPort = "127.0.0.1:9103"
     """Address of the sink's `/healthz`, `/readyz` and `/metrics`."""
+
+    @model_validator(mode="after")
+    def _require_delta_for_variants(self) -> Self:
+        if self.types.json_columns == "variant" and self.table_format != "delta":
+            raise ValueError("types.json_columns: variant needs table_format: delta")
+        return self
