@@ -16,6 +16,7 @@ from common.column_types import tables
 from databus import names
 from databus.events import Action, Table
 from databus_messages.formats.databus import Encoder
+from databus_spark.compare import differences
 from databus_spark.definitions import SEQUENCE, decode_definition, mirror_columns
 from databus_spark.messages import decode_dump_lines, decode_records
 from databus_spark.types import TypeOptions, lost_values, typed_cells
@@ -168,6 +169,16 @@ def test_no_value_that_a_server_has_logged_is_lost_but_zero_dates(spark: SparkSe
         for text, value in zip(*values, strict=True):
             is_zero = text and column.raw_type.startswith(("date", "timestamp")) and b"-00" in text
             assert (value is None) == (text is None or bool(is_zero)), column.raw_type
+
+
+def test_variants_are_compared_by_their_values(spark: SparkSession) -> None:
+    rows = "SELECT id, parse_json(doc) AS doc FROM VALUES (1, '{}'), (2, 'null'), (3, NULL) AS t(id, doc)"
+    database, same, wrong = (
+        spark.sql(rows.format(doc)) for doc in ('{"b": 1.50, "a": {}}', '{"a": {}, "b": 1.5}', '{"a": {}, "b": 1}')
+    )
+    assert differences(database, same, ["id"]).equal
+    assert differences(database, wrong, ["id"]).examples == ['different {"id":1}']
+    assert differences(database, database.selectExpr("id", "nvl(doc, parse_json('null')) doc"), ["id"]).different == 1
 
 
 def in_rows(columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
