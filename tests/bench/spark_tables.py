@@ -23,6 +23,7 @@ from databus import kafka_client
 from databus.settings import Settings, load
 from databus_spark.layout import Layout
 from databus_spark.records import read_records
+from databus_spark.types import TypeOptions
 from databus_spark_sink import offsets
 from databus_spark_sink.cuts import Cuts
 from databus_spark_sink.lake import Lake
@@ -67,7 +68,8 @@ async def _measure(spark: SparkSession, settings: Settings, server: Server, coun
         kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
         kafka_client.consumer(settings.kafka) as committed,
     ):
-        with closing(Lake(spark, layout, settings.spark.tables, partial(offsets.may_publish, settings))) as lake:
+        publishes = partial(offsets.may_publish, settings)
+        with closing(Lake(spark, layout, settings.spark.tables, publishes, TypeOptions())) as lake:
             lake.begin({})
             write_next = partial(_write_next, spark, settings, Cuts(settings, written, committed), lake)
             while len(lake.tables.known) < count:  # the CREATE TABLEs
