@@ -107,7 +107,7 @@ class Mirror:
         state = msgspec.structs.replace(state, types=self._types)
         begun = self.state if self.state and self.state.files else None
         try:
-            if begun and begun.base == state.base:
+            if begun and (begun.base, begun.types) == (state.base, state.types):
                 self._commit(table, lambda: self._append(typed, begun, state))
             else:
                 self._commit(table, lambda: self.table.overwrite(typed, _encode(state)))
