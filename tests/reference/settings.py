@@ -29,6 +29,8 @@ LINKS = {
     "publisher.routes": "[routes](routes.md)",
     "publisher.transaction_timeout": "[long transactions](publisher.md#long-transactions)",
     "publisher.oversize": "[records that do not fit](publisher.md#records-that-do-not-fit)",
+    "spark.lake": "[object stores](../guide/cluster.md)",
+    "spark.master": "[clusters](../guide/cluster.md)",
     "output": "[dumps and the lake](#dumps-and-the-lake)",
     "escape_names": "[topic names](publisher.md#topic-names)",
     "partition_by": "[partitions](publisher.md#partitions)",
