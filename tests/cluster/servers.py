@@ -41,14 +41,15 @@ class SparkCluster:
         return bool(state["aliveworkers"] == len(self._workers))
 
     def executors(self) -> Iterator[Process]:
-        """Find the processes that the workers have started."""
+        """Find the executors that the workers have started."""
         workers = {worker.pid for worker in self._workers}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 parent = int(stat.read_text().rpartition(")")[2].split()[1])
+                is_executor = b"CoarseGrainedExecutorBackend" in stat.with_name("cmdline").read_bytes()
             except (FileNotFoundError, ProcessLookupError):  # it has just ended
                 continue
-            if parent in workers:
+            if is_executor and parent in workers:
                 yield Process.of(int(stat.parent.name))
 
     def kill(self) -> None:
