@@ -1,5 +1,6 @@
 """The sink on a real Spark and a real Kafka; the lake is read with delta-rs, which does not use Spark."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
@@ -13,18 +14,21 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.records_to_delete import RecordsToDelete
 from deltalake import DeltaTable
+from prometheus_client import REGISTRY
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from common.waiting import cancelled, eventually
 from databus import names
 from databus.dump_client import DumpApi
-from databus.errors import DumpUnusable, InvalidSettings, LakeUnavailable
+from databus.errors import DumpUnusable, InvalidSettings, LakeUnavailable, UsageError
 from databus.events import Action, Row, Table
 from databus.kafka_progress import read_progress
-from databus.manifest import FileFormat
+from databus.log_events import LogEvent
+from databus.manifest import FileFormat, State
 from databus.progress import Progress
 from databus.runtime import Health
-from databus.settings import Settings
+from databus.settings import Maintain, Settings
 from databus.settings import Spark as SparkSection
 from databus_binlog import ABSENT, Position
 from databus_spark.changelog import ChangeLog, TableChanges
@@ -40,7 +44,8 @@ from databus_spark_sink import cuts, loading, service
 from databus_spark_sink.dumps import fetch
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.offsets import wait_until_passed
-from databus_spark_sink.verify import verify_in
+from databus_spark_sink.resync import resync
+from databus_spark_sink.verify import verify
 from databus_wire.kafka_records import sequence_text
 from devstack import Server
 from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, read_with_spark, serving
@@ -628,7 +633,7 @@ async def test_all_mirrors_are_loaded_again_with_other_types(sink: Sink, caplog:
     sink.use(heal="auto", types=types)
     sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {visits: [visit]})]
     with pytest.raises(LakeUnavailable, match=r"shop.visits was made with other settings of spark.types"):
-        await verify_in(sink.settings, sink.spark, sink.lake, ["shop.*"])
+        await verify(sink.settings, sink.spark, sink.lake, ["shop.*"])
 
     async def meanwhile() -> None:
         if sink.dumps.requested == ["shop.days"]:
@@ -649,8 +654,45 @@ async def test_all_mirrors_are_loaded_again_with_other_types(sink: Sink, caplog:
     assert tuple(row) == (1, "2021-00-00", None, '{"a":1.5}')
 
 
+async def test_an_operator_has_a_table_loaded_again_beside_the_stream(
+    sink: Sink, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publisher, dumps = sink.publisher, sink.dumps
+
+    async def resynced(tables: str) -> bool:
+        command = asyncio.create_task(
+            asyncio.to_thread(resync, sink.spark.newSession(), sink.lake, [tables], wait=True)
+        )
+        while not command.done():
+            await sink.run()
+        return await command
+
+    sink.dump({ITEMS: [[b"1", b"wrong"]]})
+    await sink.run()
+    with pytest.raises(UsageError, match=r"no mirror of shop\.itms"):
+        resync(sink.spark, sink.lake, ["shop.itms"], wait=False)
+
+    dumps.requested = ["shop.items"]
+    dumps.on_request = [dumps.manifest(publisher.position, {ITEMS: [[b"1", b"one"]]})]
+    dumps.meanwhile = lambda: publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    assert await resynced("shop.*")
+    assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}]
+    assert sink.health.degraded == ""
+    output = capsys.readouterr()
+    assert output.out == "shop.items: loaded\n"
+    assert output.err.startswith("shop.items: waiting for the sink\n")
+
+    failed = dumps.manifest(publisher.position, {}, state=State.FAILED, error="no table matches")
+    dumps.on_request, dumps.meanwhile = [failed], None
+    assert not await resynced("shop.items")
+    assert capsys.readouterr().out == "shop.items: failed: dump dump-2 is failed: no table matches\n"
+    assert len(sink.mirror(ITEMS)) == 2
+
+
 @on_both_formats
-async def test_verify_finds_what_differs_from_the_database(sink: Sink, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_verify_finds_what_differs_from_the_database_beside_maintenance(
+    sink: Sink, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"], [b"3", b"three"]]})
     await publisher.send((ITEMS, INSERT, [[b"4", b"four"]]))
@@ -664,16 +706,36 @@ async def test_verify_finds_what_differs_from_the_database(sink: Sink, capsys: p
         await sink.run()
 
     sink.dumps.on_request, sink.dumps.meanwhile = [same], go_on
-    assert await verify_in(sink.settings, sink.spark, sink.lake, ["shop.*"])
+    assert await verify(sink.settings, sink.spark, sink.lake, ["shop.*"])
     assert capsys.readouterr().out == "shop.items: equal, 3 rows\n"
 
     wrong = sink.dumps.manifest(publisher.position, {ITEMS: [[b"1", b"one"], [b"2", b"2"], [b"9", b"nine"]]})
     sink.dumps.on_request, sink.dumps.meanwhile = [wrong], None
-    assert not await verify_in(sink.settings, sink.spark, sink.lake, ["shop.*"])
+    assert not await verify(sink.settings, sink.spark, sink.lake, ["shop.*"])
     assert capsys.readouterr().out == (
         "shop.items: DIFFERS: 3 rows, 1 missing, 1 invented, 1 different; "
         'for instance different {"id":2}; invented {"id":3}; missing {"id":9}\n'
     )
+
+    async def differing() -> object:
+        return REGISTRY.get_sample_value("databus_sink_verify_differing_rows", {"table": "shop.items"})
+
+    async def is_compacted() -> bool:
+        return "OPTIMIZE" in [each["operation"] for each in DeltaTable(sink.lake.mirror("shop", "items")).history()]
+
+    sink.dumps.on_request, sink.dumps.requested = [wrong], ["shop.items"]
+    often = {"verify": 0.01, "maintain": Maintain(interval=1)}
+    sink.settings = sink.settings.model_copy(update={"spark": sink.settings.spark.model_copy(update=often)})
+    running = asyncio.create_task(
+        service.keep_up_to_date(sink.settings, sink.health, sink.spark, sink.lake, until_idle=False)
+    )
+    assert await eventually(differing, seconds=200) == 3
+    await eventually(is_compacted, seconds=200)
+    await cancelled(running)
+    assert [record.fields for record in caplog.records if getattr(record, "event", "") == LogEvent.MIRROR_DIFFERS] == [
+        {"table": "shop.items"}
+    ]
+    assert sink.health.degraded == "", "nothing is parked for it"
 
 
 async def test_a_parked_table_that_is_renamed_is_parked_under_its_new_name(sink: Sink) -> None:

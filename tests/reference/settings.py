@@ -122,7 +122,7 @@ def _default(field: FieldInfo) -> str:
         return "required"
     if value in (None, "", ()) or "by default" in (field.description or ""):
         return "–"
-    if field.title in _UNITS:
+    if field.title in _UNITS and value:
         # in the largest unit in which it is a whole number from 2 to 1999: 60s, not 1m
         units = _UNITS[field.title].items()
         return next(f"`{value / size:g}{unit}`" for unit, size in units if value / size in range(2, 2000))

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from databus.errors import DatabusError
-from databus_cli.terminal import UsageError, notice
+from databus.errors import DatabusError, UsageError
+from databus_cli.terminal import notice
 
 #: command → help. `databus_cli.arguments.NAME` has the arguments of a command, `databus_cli.NAME` its
 #: `run(options) -> exit code`; these two modules are imported only if the command is given.

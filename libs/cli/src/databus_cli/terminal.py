@@ -7,14 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from databus.errors import DatabusError
+from databus.errors import UsageError
 
 if TYPE_CHECKING:  # imported only if a bar is shown: the import takes a fifth of a second
     from rich.progress import Progress
-
-
-class UsageError(DatabusError):
-    """The command was used in a wrong way, which only shows when it runs; its exit code is 2."""
 
 
 def notice(text: str) -> None:

@@ -18,6 +18,7 @@ DatabusError
 ├── BackfillRefused           a request that concerns backfills is not possible: nothing was changed
 │   ├── BackfillConflict        the state of a table or a backfill does not allow it
 │   └── UnknownBackfill         there is no such backfill
+├── UsageError                a command was used in a wrong way, which only shows when it runs
 ├── CannotApply               a DDL statement's effect cannot be derived from its text: read the table again
 ├── GenerationLost            the pipe's generation has ended: open a new one from Kafka's progress
 ├── FatalError                stop and exit with `exit_code`: an operator has to act
@@ -157,6 +158,12 @@ class UnknownBackfill(BackfillRefused):
 
 class CannotApply(DatabusError):
     """The effect of a DDL statement cannot be derived from its text."""
+
+
+class UsageError(DatabusError):
+    """A command was used in a wrong way, which only shows when it runs."""
+
+    exit_code = 2
 
 
 class FatalError(DatabusError):

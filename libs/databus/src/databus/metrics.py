@@ -72,3 +72,7 @@ SINK_BATCHES = Counter("databus_sink_batches", "Micro-batches committed to the l
 SINK_PARKED = Gauge("databus_sink_parked_tables", "Tables whose mirrors do not follow them any more")
 SINK_QUARANTINED = Counter("databus_sink_quarantined_records", "Records in Kafka that could not be used")
 SINK_OFFSET = Gauge("databus_sink_offset", "Next Kafka offset to read", ["topic", "partition"])
+SINK_VERIFY_DIFFERING = Gauge(
+    "databus_sink_verify_differing_rows", "Rows that differed from the database when last compared", ["table"]
+)
+SINK_VERIFY_TIME = Gauge("databus_sink_verify_timestamp_seconds", "When a mirror was last compared", ["table"])

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -27,6 +27,7 @@ from starlette.types import ASGIApp
 
 from databus import logs
 from databus.cancellation import raise_if_cancelled
+from databus.commands import Command, add_commands, run_command
 from databus.errors import DatabusError, InvalidSettings, KafkaUnavailable, LeadershipLost, RetryableError
 from databus.log_events import LogEvent
 from databus.outages import Outages
@@ -113,12 +114,14 @@ def main(
     check: Work,
     until_idle: Work | None = None,
     app: Callable[..., ASGIApp] | None = None,
+    commands: Sequence[Command] = (),
 ) -> None:
     """Run a service as a program; after an error, exit with its code.
 
     `listen` selects the service's HTTP address, `run` is its work, `check` validates and connects (for `--check`),
     `until_idle` is work that ends when there is nothing left to do (for `--until-idle`). A service that serves more
-    than health and metrics has an `app`, which builds its HTTP application from (settings, health).
+    than health and metrics has an `app`, which builds its HTTP application from (settings, health). If one of the
+    `commands` is given, the program runs that instead of the service.
     """
     parser = argparse.ArgumentParser(prog=f"databus-{name}")
     add_config(parser)
@@ -130,7 +133,10 @@ def main(
     if until_idle:
         parser.add_argument("--until-idle", action="store_true", help="do all work there is now, and exit")
     parser.add_argument("--version", action="version", version=version("databus-core"))
+    add_commands(parser, commands)
     arguments = parser.parse_args()
+    if commands and arguments.command:
+        sys.exit(run_command(arguments))
     logs.configure(name, Log())
     try:
         settings = load(arguments.config)

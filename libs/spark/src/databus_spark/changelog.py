@@ -5,6 +5,7 @@ exact text that the database has; `_version` says which definition of the table 
 table's columns ever changes an entry.
 """
 
+from datetime import date, datetime
 from typing import TypeAlias
 
 import msgspec
@@ -14,7 +15,7 @@ from pyspark.sql import functions as sql
 from databus.events import Table
 from databus_spark.definitions import decode_definition
 from databus_spark.formats import open_table
-from databus_spark.sequences import between, transaction_of
+from databus_spark.sequences import between, last_of, transaction_of
 from databus_spark.types import Columns, literal
 
 #: schema and name of a table
@@ -41,6 +42,9 @@ COLUMNS: Columns = {
     "_day": "date",
 }
 _PARTITIONS = ("_schema", "_table", "_day")
+_TRIMMED = "databus.trimmed"
+#: the last versions, among which there is one that was appended if the log is in use
+_NEAR = 5
 
 
 class LogState(msgspec.Struct, frozen=True):
@@ -141,6 +145,32 @@ class ChangeLog:
         state = LogState(offsets=offsets)
         self._table.empty(COLUMNS, _encode(state), _PARTITIONS)
         return state
+
+    def trim(self, day: date) -> None:
+        """Delete the days before this one, up to the first one that has an entry that not all mirrors have.
+
+        Nothing is deleted while nothing is appended: the state in the last append must stay near the history's end.
+        """
+        if not self._table.commits(_NEAR):
+            return
+        missing = self._table.read().where(f"_seq > '{last_of(self.state().mirrored)}'").agg(sql.min("_day"))
+        day = min(filter(None, (day, missing.collect()[0][0])))
+        old = f"_day < date'{day}'"
+        last = self._table.read().where(old).agg(sql.max("_seq")).collect()[0][0]
+        if last:
+            # First, and never less than before: an interrupted deletion must not look like a complete log.
+            self._table.set_properties({_TRIMMED: str(max(transaction_of(last), self.trimmed))})
+            self._table.discard(old)
+
+    @property
+    def trimmed(self) -> int:
+        """Ordinal of the last transaction of which entries may have been deleted. -1: none."""
+        return int(self._table.properties().get(_TRIMMED, "-1")) if self._table.exists else -1
+
+    def transaction_at(self, moment: datetime) -> int | None:
+        """Return the last transaction that was in Kafka at a time; None if the log begins later."""
+        last = self._table.read().where(sql.col("_time") <= sql.lit(moment)).agg(sql.max("_seq")).collect()[0][0]
+        return transaction_of(last) if last else None
 
     def read(self, after: int = -1) -> DataFrame:
         """Return at least all entries after a transaction."""

@@ -32,6 +32,11 @@ class Differences:
         """Whether there are none."""
         return not (self.missing or self.invented or self.different)
 
+    @property
+    def counts(self) -> str:
+        """The numbers, in words."""
+        return f"{self.rows:,} rows, {self.missing:,} missing, {self.invented:,} invented, {self.different:,} different"
+
 
 def differences(original: DataFrame, copy: DataFrame, keys: Sequence[str]) -> Differences:
     """Compare two tables with the same columns, by the columns of the primary key."""

@@ -7,7 +7,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from databus_spark.table import LakeTable
-from databus_spark.types import Columns, can_represent, identifier
+from databus_spark.types import Columns, can_represent, identifier, literal
 
 #: Column mapping allows every column name that MySQL allows; deletion vectors replace a row without rewriting its file.
 #: Delta readers of protocol 3 support both (delta-rs from 1.0 on, Trino, DuckDB). Type widening, which they may not
@@ -26,6 +26,17 @@ CONFIGURATION = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _TEXT = "spark.databricks.delta.commitInfo.userMetadata"
+#: operations of commits without a text, after which a table is what it was before, or has fewer entries
+_UPKEEP = {"OPTIMIZE", "DELETE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
+_COMPACTION = {
+    # Larger files are not written again, unless many of their rows are deleted.
+    "spark.databricks.delta.optimize.minFileSize": str(128 * 2**20),
+    "spark.databricks.delta.optimize.maxDeletedRowsRatio": "0.3",
+}
+_VACUUM = {
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",  # `spark.maintain.keep` has a minimum
+    "spark.databricks.delta.vacuum.logging.enabled": "false",  # no commits by which nothing changes
+}
 
 
 class Table(LakeTable):
@@ -45,22 +56,25 @@ class Table(LakeTable):
         reader = self.spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
 
-    def text(self) -> str:
-        """Return the text of our last commit; empty if there is none."""
-        for limit in (1, None):  # nearly always, the last commit is ours
-            if found := self._commits(limit):
-                return found[0][1]
-        return ""
+    def last(self) -> tuple[int, str]:
+        """Return the last version that has a text, and the text. It is empty if there is none."""
+        for limit in (1, 10, None):  # nearly always, the last commit is ours, or one of few after it
+            if found := self.commits(limit):
+                return found[0]
+        return -1, ""
 
-    def commits(self) -> list[tuple[int, str]]:
-        """Return version and text of our commits, the newest first."""
-        return self._commits(None)
-
-    def _commits(self, limit: int | None) -> list[tuple[int, str]]:
-        """Return our commits among the last `limit` commits, or among all."""
-        history = DeltaTable.forPath(self.spark, self.path).history(limit).where("userMetadata is not null")
-        rows = history.orderBy("version", ascending=False).select("version", "userMetadata").collect()
-        return [(row[0], row[1]) for row in rows]
+    def commits(self, limit: int | None = None) -> list[tuple[int, str]]:
+        """Return versions and their texts, the newest first."""
+        history = DeltaTable.forPath(self.spark, self.path).history(limit)
+        found: dict[int, str] = {}
+        for version, operation, text in (
+            history.select("version", "operation", "userMetadata").sort("version").collect()
+        ):
+            if text is not None:
+                found[version] = text
+            elif operation in _UPKEEP and version - 1 in found:
+                found[version] = found[version - 1]
+        return sorted(found.items(), reverse=True)
 
     def append(self, rows: DataFrame, text: str, identity: str) -> None:
         """Append rows, unless rows of this identity were appended before."""
@@ -120,6 +134,44 @@ class Table(LakeTable):
         """Commit a text without changing anything else."""
         with self._committing(text):
             self.spark.sql(f"ALTER TABLE delta.{identifier(self.path)} SET TBLPROPERTIES ('databus.noted' = 'true')")
+
+    # --- upkeep, which keeps the text
+
+    def compact(self) -> None:
+        """Write small files together."""
+        self._configure(_COMPACTION)
+        self.spark.sql(f"OPTIMIZE delta.{identifier(self.path)}")
+
+    def discard(self, condition: str) -> None:
+        """Delete rows that nobody needs any more."""
+        DeltaTable.forPath(self.spark, self.path).delete(condition)
+
+    def vacuum(self, seconds: float) -> None:
+        """Delete the files that no version of the last `seconds` has."""
+        # Delta lists with so many tasks, by default 10,000, however few files there are.
+        tasks = str(self.spark.sparkContext.defaultParallelism)
+        self._configure(_VACUUM | {"spark.sql.sources.parallelPartitionDiscovery.parallelism": tasks})
+        DeltaTable.forPath(self.spark, self.path).vacuum(seconds / 3600)
+
+    def keep_history(self, seconds: float) -> None:
+        """Keep the history of versions so long."""
+        kept = f"interval {int(seconds)} seconds"
+        self.set_properties({"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept})
+
+    def properties(self) -> dict[str, str]:
+        """Return the table's properties."""
+        found = DeltaTable.forPath(self.spark, self.path).detail().select("properties").collect()[0][0]
+        return dict(found)
+
+    def set_properties(self, properties: dict[str, str]) -> None:
+        """Set properties that the table does not have already."""
+        if missing := properties.items() - self.properties().items():
+            listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in sorted(missing))
+            self.spark.sql(f"ALTER TABLE delta.{identifier(self.path)} SET TBLPROPERTIES ({listed})")
+
+    def _configure(self, settings: dict[str, str]) -> None:
+        for key, value in settings.items():
+            self.spark.conf.set(key, value)
 
     @contextmanager
     def _committing(self, text: str) -> Iterator[None]:

@@ -10,3 +10,7 @@ class TableParked(DatabusError):
         super().__init__(reason)
         #: whether the table can be mirrored after it is loaded again
         self.heals = heals
+
+
+class CannotRebuild(DatabusError):
+    """The lake does not tell any more what rows a table had."""

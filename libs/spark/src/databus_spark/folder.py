@@ -24,6 +24,12 @@ class Folder:
         """Return a folder in this one."""
         return Folder(self._spark, f"{self.path}/{name}")
 
+    @property
+    def exists(self) -> bool:
+        """Whether it exists."""
+        with self._system() as (system, path):
+            return bool(system.exists(path))
+
     def size(self, name: str) -> int | None:
         """Return the bytes of a file; None if there is no such file."""
         with self._system(name) as (system, path):

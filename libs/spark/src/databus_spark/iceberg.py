@@ -6,6 +6,7 @@ all file systems, also on object stores. On HDFS, and nowhere else, it is atomic
 
 import re
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -36,6 +37,8 @@ _TEXT = "databus.text"
 #: marks the staged snapshot of one append
 _STAGED = "databus.staged"
 _PUBLISHED = "published-wap-id"
+#: operations of snapshots without a text, after which a table is what it was before, or has fewer entries
+_UPKEEP = {"replace", "delete"}
 #: names of Iceberg's metadata columns, which tables cannot have; and what `_stored` makes of them
 _RESERVED = re.compile(
     r"_(file|pos|deleted|spec_id|partition|row_id|last_updated_sequence_number|change_type|change_ordinal"
@@ -76,17 +79,28 @@ class Table(LakeTable):
         return stored.toDF(*(name[:-1] if _RESERVED.fullmatch(name) else name for name in stored.columns))
 
     def text(self) -> str:
-        """Return the text of our last commit; empty if there is none."""
+        """Return the text of the table as it is; empty if there is none."""
         text = self._load().currentSnapshot().summary().get(_TEXT)
-        if text is None:  # compacted, for instance
-            text = next((text for _, text in self.commits()), "")
-        return str(text)
+        return self.last()[1] if text is None else str(text)  # None: compacted, for instance
 
-    def commits(self) -> list[tuple[int, str]]:
-        """Return snapshot and text of our commits, the newest first."""
+    def last(self) -> tuple[int, str]:
+        """Return the last snapshot that has a text, and the text."""
+        found = self.commits()
+        return found[0] if found else (-1, "")
+
+    def commits(self, limit: int | None = None) -> list[tuple[int, str]]:
+        """Return snapshots and their texts, the newest first."""
+        columns = "snapshot_id", "operation", f"summary['{_TEXT}']"
         # in the order of commits; snapshots of before an overwrite are no ancestors of later ones
-        snapshots = self.spark.read.table(f"{self._name}.snapshots").selectExpr("snapshot_id", f"summary['{_TEXT}']")
-        return [(version, text) for version, text in reversed(snapshots.collect()) if text is not None]
+        snapshots = self.spark.read.table(f"{self._name}.snapshots").selectExpr(*columns).collect()
+        found: list[tuple[int, str]] = []
+        before = None
+        for snapshot, operation, own in snapshots[-limit:] if limit else snapshots:
+            text = before if own is None and operation in _UPKEEP else own
+            if text is not None:
+                found.append((snapshot, text))
+            before = text
+        return found[::-1]
 
     def append(self, rows: DataFrame, text: str, identity: str) -> None:
         """Append rows, unless rows of this identity were appended before.
@@ -159,6 +173,41 @@ class Table(LakeTable):
     def note(self, text: str) -> None:
         """Commit a text without changing anything else."""
         _note(self._load(), text)
+
+    def compact(self) -> None:
+        """Write small files together, and then the deletions of each file."""
+        actions, table = self._actions(), self._load()
+        actions.rewriteDataFiles(table).execute()
+        actions.rewritePositionDeletes(table).execute()
+
+    def discard(self, condition: str) -> None:
+        """Delete rows that nobody needs any more."""
+        self.spark.sql(f"DELETE FROM {self._name} WHERE {condition}")  # noqa: S608 – the name is quoted
+
+    def vacuum(self, seconds: float) -> None:
+        """Delete the files that no snapshot of the last `seconds` has, also those of appends that were interrupted."""
+        actions, table, until = self._actions(), self._load(), int((time.time() - seconds) * 1000)
+        actions.expireSnapshots(table).expireOlderThan(until).execute()
+        actions.deleteOrphanFiles(table).olderThan(until).execute()
+
+    def keep_history(self, seconds: float) -> None:
+        """Keep snapshots so long, also if another program expires them."""
+        self.set_properties({"history.expire.max-snapshot-age-ms": str(int(seconds * 1000))})
+
+    def properties(self) -> dict[str, str]:
+        """Return the table's properties."""
+        return dict(self._load().properties())
+
+    def set_properties(self, properties: dict[str, str]) -> None:
+        """Set properties that the table does not have already."""
+        if missing := properties.items() - self.properties().items():
+            update = self._load().updateProperties()
+            for key, value in missing:
+                update.set(key, value)
+            update.commit()
+
+    def _actions(self) -> Any:
+        return self._java.org.apache.iceberg.spark.actions.SparkActions.get(self.spark._jsparkSession)
 
     def _write(self, view: str, partitions: Sequence[str] = ()) -> Any:
         writer = self.spark.table(view).writeTo(self._name)

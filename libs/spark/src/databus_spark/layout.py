@@ -4,6 +4,7 @@ changes                every change of every table, in order (`databus_spark.cha
 mirror/SCHEMA/TABLE    a table's current rows
 _databus/tables        the state of each table: live, or parked and why
 _databus/quarantine    records that could not be used
+_databus/requests      requests of operators to load mirrors again
 """
 
 import re
@@ -39,15 +40,25 @@ class Layout:
         return f"{self.root}/_databus/quarantine"
 
     @property
+    def requests(self) -> str:
+        """The path of the requests of operators."""
+        return f"{self.root}/_databus/requests"
+
+    @property
     def downloads(self) -> str:
         """The path of dumps that are being loaded."""
         return f"{self.root}/_databus/downloads"
 
     def mirror(self, schema: str, table: str) -> str:
         """Return the path of a table's mirror."""
-        return f"{self.root}/mirror/{_folder(schema)}/{_folder(table)}"
+        return f"{self.root}/mirror/{escaped(schema)}/{escaped(table)}"
 
 
-def _folder(name: str) -> str:
+def escaped(name: str) -> str:
     """Escape a name so that no character has a meaning in paths and URLs; different names give different folders."""
     return re.sub(r"[^A-Za-z0-9_-]", lambda match: "".join(f"~{byte:02X}" for byte in match[0].encode()), name)
+
+
+def unescaped(text: str) -> str:
+    """Return the name that was escaped."""
+    return unquote(text.replace("~", "%"))

@@ -24,7 +24,7 @@ from databus_spark.definitions import (
     mirror_columns,
     same_rows,
 )
-from databus_spark.errors import TableParked
+from databus_spark.errors import CannotRebuild, TableParked
 from databus_spark.formats import open_table
 from databus_spark.types import Columns, TypeOptions, identifier, literal, may_become_null, typed_cells
 
@@ -102,6 +102,8 @@ class Mirror:
         Raises TableParked; then the mirror has no rows of this dump. Raises LakeUnavailable if another sink has loaded
         rows meanwhile.
         """
+        if state.transaction < self._log.trimmed:
+            raise TableParked("the change log does not have all that is newer than its dump any more")
         columns = typed_cells(table, _row_columns(table, self._types), self._types)
         typed = _with_keys(rows.selectExpr(*columns, f"'' as {SEQUENCE}"), table, self._types)
         state = msgspec.structs.replace(state, types=self._types)
@@ -146,7 +148,7 @@ class Mirror:
 
     def rows(self) -> tuple[DataFrame, MirrorState]:
         """Return the rows as of now, without `_seq`, and the state that they have, also if another process writes."""
-        version, text = self.table.commits()[0]
+        version, text = self.table.last()
         return self.table.read(version).drop(SEQUENCE), _decode(text)
 
     def changes(self, last: int) -> TableChanges:
@@ -184,6 +186,29 @@ class Mirror:
             return None
         states = ((version, _decode(text)) for version, text in self.table.commits() if text)
         return next(((v, state) for v, state in states if state.transaction < transaction), None)
+
+    def as_of(self, transaction: int) -> tuple[int, MirrorState] | None:
+        """Return version and state of the newest version without later changes; None if the mirror began later.
+
+        Raises CannotRebuild if the mirror was loaded from a dump after it: what was between may be missing in the log.
+        """
+        later: MirrorState | None = None
+        for version, text in self.table.commits() if self.table.exists else ():
+            state = _decode(text)
+            is_newer = state.transaction > transaction or (state.base is not None and state.base.until > transaction)
+            if not is_newer and (state.transaction == transaction or not _is_loaded_between(state, later)):
+                return version, state
+            if not is_newer:
+                break
+            later = state
+        if later and later.base:
+            raise CannotRebuild(f"its mirror was loaded from dump {later.base.id}, which is newer")
+        return None
+
+    def begin(self, rows: DataFrame, state: MirrorState) -> None:
+        """Replace everything by rows that another mirror had in a state."""
+        self.table.overwrite(rows, _encode(state))
+        self.state = state
 
     # --- statements -----------------------------------------------------------------------------------------------
 
@@ -318,6 +343,10 @@ def _with_keys(typed: DataFrame, table: Table, types: TypeOptions) -> DataFrame:
             name = identifier(column.name)
             typed = typed.withColumn(column.name, sql.expr(f"if({name} is null, raise_error('{_NO_KEY}'), {name})"))
     return typed
+
+
+def _is_loaded_between(state: MirrorState, later: MirrorState | None) -> bool:
+    return later is not None and later.base is not None and later.base != state.base
 
 
 def _row_change(before: Table, after: Table, query: str, types: TypeOptions) -> RowChange:

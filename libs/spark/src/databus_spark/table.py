@@ -33,11 +33,19 @@ class LakeTable(Protocol):
         ...
 
     def text(self) -> str:
-        """Return the text of our last commit; empty if there is none. Commits without a text are not ours."""
+        """Return the text of the table as it is; empty if there is none. Commits without a text are not ours."""
+        return self.last()[1]
+
+    def last(self) -> tuple[int, str]:
+        """Return the last version that has a text, and the text. It is empty if there is none."""
         ...
 
-    def commits(self) -> list[tuple[int, str]]:
-        """Return version and text of all our commits, the newest first. A greater version need not be a newer one."""
+    def commits(self, limit: int | None = None) -> list[tuple[int, str]]:
+        """Return versions and their texts among the last `limit` ones, or among all, the newest first.
+
+        A version that was made by upkeep has the text of the one before it, if that is among them. A greater version
+        need not be a newer one.
+        """
         ...
 
     def append(self, rows: DataFrame, text: str, identity: str) -> None:
@@ -77,6 +85,32 @@ class LakeTable(Protocol):
 
     def note(self, text: str) -> None:
         """Commit a text without changing anything else."""
+        ...
+
+    # --- upkeep, which keeps the text
+
+    def compact(self) -> None:
+        """Write small files together. Of this and a merge at the same time, one may fail."""
+        ...
+
+    def discard(self, condition: str) -> None:
+        """Delete rows that nobody needs any more."""
+        ...
+
+    def vacuum(self, seconds: float) -> None:
+        """Delete the files that no version of the last `seconds` has. Earlier versions cannot be read any more."""
+        ...
+
+    def keep_history(self, seconds: float) -> None:
+        """Keep the history of versions so long. A commit at the same time may fail."""
+        ...
+
+    def properties(self) -> dict[str, str]:
+        """Return the table's properties."""
+        ...
+
+    def set_properties(self, properties: dict[str, str]) -> None:
+        """Set properties. A commit at the same time may fail."""
         ...
 
     def columns(self) -> Columns:

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from databus.events import Column, Table
+from databus.settings import SparkTypes
 
 #: column → SQL type, in the table's order
 Columns = dict[str, str]
@@ -42,6 +43,11 @@ class TypeOptions(msgspec.Struct, frozen=True):
     zero_dates: Literal["null", "string"] = "null"
     time_columns: Literal["string", "microseconds"] = "string"
     json_columns: Literal["string", "variant"] = "string"
+
+
+def type_options(settings: SparkTypes) -> TypeOptions:
+    """Return the options that the settings have."""
+    return TypeOptions(settings.zero_dates, settings.time_columns, settings.json_columns)
 
 
 def lake_type(column: Column, types: TypeOptions) -> str:

@@ -19,11 +19,14 @@ from databus.settings import Settings
 from databus_spark.changelog import LogState
 from databus_spark.layout import Layout
 from databus_spark.records import read_records
-from databus_spark.types import TypeOptions
+from databus_spark.types import type_options
 from databus_spark_sink import bootstrap, offsets, session
 from databus_spark_sink.cuts import Batch, Cuts
 from databus_spark_sink.healing import Healing
 from databus_spark_sink.lake import Lake
+from databus_spark_sink.maintenance import Maintenance
+from databus_spark_sink.periodic import Periodic
+from databus_spark_sink.verification import Verification
 
 #: pause before it is looked again for a new transaction, while there is none
 _IDLE_SECONDS = 0.1
@@ -46,7 +49,7 @@ async def keep_up_to_date(
     """Do the work of `run` in an open session."""
     health.down("opening the lake")
     publishes = partial(offsets.may_publish, settings)
-    types = TypeOptions(**settings.spark.types.model_dump())
+    types = type_options(settings.spark.types)
     with _reporting(f"the lake in {layout.root} cannot be opened"):
         opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes, types)
     with closing(opened) as lake:
@@ -62,8 +65,18 @@ async def keep_up_to_date(
         ):
             cuts, healing = Cuts(settings, written, committed), Healing(settings, spark, lake)
             stack.push_async_callback(healing.close)
+            maintenance = Maintenance(settings, spark, lake)
+            background = (
+                Periodic(settings.spark.maintain.interval, maintenance.run),
+                Periodic(settings.spark.verify, Verification(settings, spark, lake).run),
+            )
+            for periodic in background:
+                stack.push_async_callback(periodic.close)
             while True:
                 await healing.step()
+                await maintenance.step()
+                for periodic in background:
+                    periodic.step()
                 begin = time.monotonic()
                 if batch := await cuts.next(lake.state):
                     await uninterrupted(asyncio.to_thread(_write, spark, settings, lake, batch))

@@ -7,6 +7,7 @@ transaction. So both must have the same rows.
 import asyncio
 import sys
 import time
+from collections.abc import AsyncIterator
 
 from pyspark.sql import SparkSession
 
@@ -17,13 +18,12 @@ from databus.settings import Settings
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import Differences, differences
 from databus_spark.definitions import encode_definition, key_columns
-from databus_spark.dump_files import read_rows
+from databus_spark.dump_files import Say, read_rows
 from databus_spark.folder import Folder
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState
-from databus_spark.types import TypeOptions
-from databus_spark_sink import session
+from databus_spark.types import TypeOptions, type_options
 from databus_spark_sink.dumps import PassedDump, take
 
 _POLL_SECONDS = 0.5
@@ -31,36 +31,33 @@ _POLL_SECONDS = 0.5
 _TIMEOUT_SECONDS = 300
 
 
-async def verify(settings: Settings, tables: list[str]) -> bool:
+async def verify(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> bool:
     """Compare the mirrors of the tables that match these patterns; print a line for each; return whether all are equal.
 
     Raises InvalidSettings if the lake has no mirror of such a table.
     """
-    layout = Layout(settings.spark.lake)
-    spark = await asyncio.to_thread(session.open_session, settings.spark, layout)
-    try:
-        return await verify_in(settings, spark, layout, tables)
-    finally:
-        await asyncio.to_thread(spark.stop)
+    equal = []
+    async for table, found in compared(settings, spark, layout, tables, _say):
+        sys.stdout.write(f"{table.full_name}: {_describe(found)}\n")
+        equal.append(found.equal)
+    if not equal:
+        raise InvalidSettings(f"{settings.spark.lake} has no mirror of {', '.join(tables)}: check spark.tables")
+    return all(equal)
 
 
-async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> bool:
-    """Do the work of `verify` in an open session."""
+async def compared(
+    settings: Settings, spark: SparkSession, layout: Layout, tables: list[str], say: Say
+) -> AsyncIterator[tuple[Table, Differences]]:
+    """Take a dump of the tables that match these patterns, and compare each that has a mirror."""
     async with DumpApi(settings.dumps.url) as api:
-        dump = await take(settings, _say, api, tables, Folder(spark, layout.downloads))
-    types = TypeOptions(**settings.spark.types.model_dump())
+        dump = await take(settings, say, api, tables, Folder(spark, layout.downloads))
+    types = type_options(settings.spark.types)
     try:
-        mirrored = [table for table in dump.tables if open_table(spark, _path(layout, table)).exists]
-        if not mirrored:
-            raise InvalidSettings(f"{settings.spark.lake} has no mirror of {', '.join(tables)}: check spark.tables")
-        equal = True
-        for table in mirrored:
-            found = await asyncio.to_thread(compare, spark, layout, dump, table, types)
-            sys.stdout.write(f"{table.full_name}: {_describe(found)}\n")
-            equal = equal and found.equal
+        for table in dump.tables:
+            if open_table(spark, _path(layout, table)).exists:
+                yield table, await asyncio.to_thread(compare, spark, layout, dump, table, types)
     finally:
         await asyncio.to_thread(dump.folder.delete)
-    return equal
 
 
 def compare(spark: SparkSession, layout: Layout, dump: PassedDump, table: Table, types: TypeOptions) -> Differences:
@@ -100,8 +97,7 @@ def _path(layout: Layout, table: Table) -> str:
 def _describe(found: Differences) -> str:
     if found.equal:
         return f"equal, {found.rows:,} rows"
-    text = f"{found.rows:,} rows, {found.missing:,} missing, {found.invented:,} invented, {found.different:,} different"
-    return f"DIFFERS: {text}; for instance {'; '.join(found.examples)}"
+    return f"DIFFERS: {found.counts}; for instance {'; '.join(found.examples)}"
 
 
 def _say(step: str) -> None:

@@ -10,7 +10,7 @@ from databus.settings.log import Log
 from databus.settings.publisher import Publisher
 from databus.settings.redis import RedisSection
 from databus.settings.root import Settings
-from databus.settings.services import Dumps, Election, Reader, Spark
+from databus.settings.services import Dumps, Election, Maintain, Reader, Spark, SparkTypes
 from databus.settings.source import Source, SourceTls
 from databus.settings.start import (
     AnyStart,
@@ -23,7 +23,7 @@ from databus.settings.start import (
     StartSnapshot,
     parse_start,
 )
-from databus.settings.values import HttpUrl, Size, TablePattern
+from databus.settings.values import HttpUrl, Size, TablePattern, read_duration
 
 __all__ = [
     "AnyStart",
@@ -32,6 +32,7 @@ __all__ = [
     "HttpUrl",
     "Kafka",
     "Log",
+    "Maintain",
     "Publisher",
     "Reader",
     "RedisSection",
@@ -40,6 +41,7 @@ __all__ = [
     "Source",
     "SourceTls",
     "Spark",
+    "SparkTypes",
     "StartAfterDump",
     "StartAfterGtids",
     "StartAt",
@@ -52,4 +54,5 @@ __all__ = [
     "config_path",
     "load",
     "parse_start",
+    "read_duration",
 ]

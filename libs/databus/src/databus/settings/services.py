@@ -12,6 +12,7 @@ from databus.settings.values import (
     HadoopUrl,
     HostPort,
     HttpUrl,
+    Interval,
     Section,
     Size,
     SparkMaster,
@@ -120,6 +121,17 @@ class SparkTypes(Section):
     """Type of MySQL's JSON columns; `variant` needs `table_format: delta`, and readers that have this type."""
 
 
+class Maintain(Section):
+    """How the lake is kept small and fast to read."""
+
+    interval: Interval = 3600.0
+    """Interval at which the sink writes small files together and deletes old ones; 0: never."""
+    keep: Duration = 7 * 86400.0
+    """How long files and history of earlier versions of the tables are kept, for readers and `rebuild`; 1h or more."""
+    log_retention: Interval = 0
+    """Days of the change log that are older than this are deleted when all mirrors have them; 0: none."""
+
+
 class Spark(Section):
     """The service that maintains the lake."""
 
@@ -135,6 +147,9 @@ class Spark(Section):
     """Folder with the jars of Spark's connectors: for Kafka, the table format, and the file system of the lake."""
     heal: Literal["auto", "manual"] = "auto"
     """Whether a table whose mirror cannot follow any more is loaded again from a new dump of it, or stays parked."""
+    verify: Interval = 0
+    """Interval at which the sink compares all mirrors with the database, each with a new dump; 0: never."""
+    maintain: Maintain = Maintain()
     master: SparkMaster = "local[2]"
     """Spark master to run on: `local[N]`, `local[*]`, `spark://HOST:PORT`, `yarn` or `k8s://URL`."""
     conf: dict[SparkProperty, SparkValue] = {}

@@ -31,6 +31,11 @@ def _read_duration(value: object) -> object:
     raise ValueError(f"must be seconds, or a duration such as 90s (ms, s, m, h or d), not {shown_text(value)}")
 
 
+def read_duration(text: str) -> float:
+    """Read a duration, written as in the configuration, from a command's option. Raises ValueError."""
+    return float(str(_read_duration(text)))
+
+
 def _read_property(value: object) -> object:
     """Convert a number or boolean of YAML to text as Java writes it."""
     return str(value).lower() if isinstance(value, bool | int | float) else value
@@ -64,6 +69,8 @@ def _require_no_password(url: str) -> str:
 Size = Annotated[int, BeforeValidator(_read_size), Field(gt=0, title="size")]
 #: seconds, as a number or as `500ms`, `60s` or `6h`
 Duration = Annotated[float, BeforeValidator(_read_duration), Field(gt=0, allow_inf_nan=False, title="duration")]
+#: like a Duration; 0: never
+Interval = Annotated[float, BeforeValidator(_read_duration), Field(ge=0, allow_inf_nan=False, title="duration")]
 Name = Annotated[
     str,
     _require(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", "1 to 63 of A-Z, a-z, 0-9, _ and -, for example shop_1"),

@@ -1,0 +1,128 @@
+"""The command `rebuild`: make the rows that a table had at any transaction of the change log into a new table.
+
+They begin with the newest version of the mirror that is not newer, or with the statement that created or emptied the
+table. The change log has the rest. Nothing else in the lake is changed.
+"""
+
+import re
+import sys
+from datetime import UTC, datetime
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from databus.errors import UsageError
+from databus.events import full_name
+from databus_spark.changelog import ChangeLog, TableName
+from databus_spark.errors import CannotRebuild, TableParked
+from databus_spark.folder import Folder
+from databus_spark.layout import Layout
+from databus_spark.mirror import Mirror, is_reset
+from databus_spark.renames import renames
+from databus_spark.sequences import transaction_of
+from databus_spark.types import TypeOptions
+from databus_spark_sink.tables import Parked, TableStates
+
+#: folders of the lake's own tables
+_OWN = {"changes", "mirror", "_databus"}
+
+
+def rebuild(spark: SparkSession, layout: Layout, name: TableName, folder: str, at: str | None) -> None:
+    """Rebuild a table in a folder of the lake, as of a sequence, transaction or time, by default as of now.
+
+    Raises UsageError and CannotRebuild.
+    """
+    states, log = TableStates(spark, layout.tables), ChangeLog(spark, layout.changes)
+    if name not in states.known:
+        raise UsageError(f"{layout.root} has no table {full_name(*name)}: its folder mirror/ shows which it has")
+    to = Folder(spark, _path(layout, folder))
+    if to.exists:
+        raise UsageError(f"--to: {to.path} exists already: remove it, or choose another folder")
+    target, source = (Mirror(spark, log, name, path, states.types) for path in (to.path, layout.mirror(*name)))
+    transaction = _transaction(log, at)
+    try:
+        _require_followed(source, states.parked.get(name), transaction)
+        _begin(target, source, log, transaction, states.types)
+        _follow(target, log, transaction)
+    except (CannotRebuild, TableParked) as error:
+        to.delete()  # it may have rows of an earlier transaction
+        text = f"the lake does not tell the rows of {full_name(*name)} at transaction {transaction}"
+        raise CannotRebuild(f"{text}: {error}") from error
+    rows = target.table.read().count()
+    sys.stdout.write(f"{full_name(*name)} as of transaction {transaction}: {rows:,} rows in {to.path}\n")
+
+
+def _require_followed(source: Mirror, parked: Parked | None, transaction: int) -> None:
+    """Require that a mirror has not been in doubt before a transaction: its changes may be missing in the log."""
+    if parked and source.state and transaction > source.state.transaction:
+        raise CannotRebuild(f"it is parked, because {parked.reason}")
+
+
+def _begin(target: Mirror, source: Mirror, log: ChangeLog, transaction: int, types: TypeOptions) -> None:
+    """Begin with a version of the mirror, unless it cannot be read any more, or the log does not continue it."""
+    start = source.as_of(transaction)
+    if start is None or start[1].transaction < log.trimmed or start[1].types != types:
+        return
+    version, state = start
+    try:
+        target.begin(source.table.read(version), state)
+    except (PySparkException, Py4JError) as error:
+        if not _resets(log, target.name, transaction):
+            text = "the files of its mirror's version may have been deleted (spark.maintain.keep)"
+            raise CannotRebuild(text) from error
+
+
+def _follow(target: Mirror, log: ChangeLog, transaction: int) -> None:
+    """Add what the log has up to a transaction."""
+    resets = _resets(log, target.name, transaction)
+    if target.state is None and not resets:
+        raise CannotRebuild("neither a version of its mirror nor its CREATE TABLE is left (spark.maintain)")
+    changes = target.changes(transaction)
+    for rename in renames({target.name: changes}):
+        if rename.transaction > max(resets, default=-1):
+            raise CannotRebuild(f"it was renamed at transaction {rename.transaction}")
+    target.advance(changes, transaction)
+    if target.state is None:
+        raise CannotRebuild("it has no primary key")
+
+
+def _resets(log: ChangeLog, name: TableName, transaction: int) -> list[int]:
+    """Return the transactions after which a table had no rows, whatever was before, and the log has all changes."""
+    statements = log.changes_of(name, log.trimmed, transaction, "_query is not null").statements
+    return [each.transaction for each in statements if is_reset(each)]
+
+
+def _transaction(log: ChangeLog, at: str | None) -> int:
+    """Return the last transaction whose changes are wanted."""
+    if not log.exists:
+        raise UsageError("the lake has no change log: check spark.lake")
+    end = log.state().transaction
+    if at is None:
+        return end
+    if re.fullmatch(r"\d{16}-\d{10}", at):
+        wanted: int | None = transaction_of(at)
+    elif at.isdecimal():
+        wanted = int(at)
+    else:
+        wanted = log.transaction_at(_moment(at))
+    if wanted is None or wanted > end:
+        raise UsageError(f"--at {at}: the change log ends with transaction {end}, or begins later")
+    return wanted
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--at {text}: must be a sequence, a transaction, or a time as 2026-11-20T10:00:00Z"
+        ) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _path(layout: Layout, folder: str) -> str:
+    parts = folder.strip("/").split("/")
+    if parts[0] in {*_OWN, ""} or ".." in parts:
+        raise UsageError(f"--to {folder}: must be another folder of the lake, for example restored/orders")
+    return "/".join((layout.root, *parts))

@@ -1,0 +1,51 @@
+"""Keep the lake small and fast to read: compact small files, delete old ones, and old days of the change log.
+
+No table gets other rows by it, and the state of none is changed. Where it conflicts with a batch that is written at the
+same time, one of both fails and is tried again.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import SparkSession
+
+from databus.settings import Maintain
+from databus_spark.changelog import ChangeLog
+from databus_spark.formats import open_table
+from databus_spark.layout import Layout
+
+#: files younger than this, in seconds, may be those of a batch that is being written
+_YOUNGEST = 3600.0
+
+
+class Upkeep:
+    """The upkeep of a lake, in a session of its own."""
+
+    def __init__(self, spark: SparkSession, layout: Layout, settings: Maintain) -> None:
+        self._spark = spark.newSession()
+        self._layout = layout
+        self._settings = settings
+        self._keep = max(settings.keep, _YOUNGEST)
+
+    def trim(self) -> None:
+        """Delete the days of the change log that are older than the retention and that all mirrors have."""
+        log = ChangeLog(self._spark, self._layout.changes)
+        if self._settings.log_retention and log.exists:
+            log.trim(datetime.now(UTC).date() - timedelta(seconds=self._settings.log_retention))
+
+    def keep_history(self, path: str) -> None:
+        """Let the table format keep a table's history for `spark.maintain.keep`."""
+        table = open_table(self._spark, path)
+        if table.exists:
+            table.keep_history(self._keep)
+
+    def compact(self, path: str) -> None:
+        """Write the small files of a table together, if it was written since that was done."""
+        table = open_table(self._spark, path)
+        if table.exists and table.commits(1):
+            table.compact()
+
+    def vacuum(self, path: str) -> None:
+        """Delete a table's files that only versions older than `spark.maintain.keep` have."""
+        table = open_table(self._spark, path)
+        if table.exists:
+            table.vacuum(self._keep)

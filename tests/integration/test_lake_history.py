@@ -1,0 +1,112 @@
+"""Earlier rows of a lake: which are kept, which can be made into a table again, and what upkeep does not change.
+
+There is no Kafka: records are made into DataFrames.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from databus import names
+from databus.errors import UsageError
+from databus.events import Action, QueryEvent, Row, Table
+from databus.settings import Maintain
+from databus_messages.formats.databus import Encoder
+from databus_spark import delta
+from databus_spark.changelog import ChangeLog, LogState
+from databus_spark.definitions import encode_definition
+from databus_spark.errors import CannotRebuild, TableParked
+from databus_spark.layout import Layout
+from databus_spark.mirror import Mirror, MirrorState
+from databus_spark_sink.lake import Lake
+from databus_spark_sink.rebuild import rebuild
+from databus_spark_sink.upkeep import Upkeep
+from databus_wire.kafka_records import sequence_text
+from integration.sink_peers import Cells, describe_table, read
+
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+ITEMS = describe_table("items", "id int(11)")
+COUNTED = describe_table("items", "id int(11)", "n int(11)")
+NAME = ("shop", "items")
+TODAY = datetime.now(UTC).replace(hour=12)
+RECORD = (
+    "key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, "
+    "offset bigint, timestamp timestamp"
+)
+
+
+class History:
+    """A lake that gets one transaction after the other."""
+
+    def __init__(self, spark: SparkSession, layout: Layout) -> None:
+        self.spark, self.layout = spark, layout
+        self.lake = Lake(spark, layout, ["shop.*"], lambda *_: True)
+        self.lake.begin({})
+        self._encoder = Encoder()
+
+    def add(self, day: int, table: Table, action: Action, content: Sequence[Row] | bytes) -> None:
+        """Write a transaction of a day, relative to today, as a batch."""
+        number = self.lake.state.transaction + 1
+        if isinstance(content, bytes):
+            query = QueryEvent(table.fingerprint, action, content, number * 10, number * 10 + 9)
+            key, value = self._encoder.query(table, "bin.000001", query)
+        else:
+            key, value = self._encoder.key("bin.000001", number * 10), self._encoder.rows_value(table, action, content)
+        header = (names.SEQUENCE_HEADER, sequence_text(number, 0))
+        record = (key, value, [header], "items", 0, number, TODAY + timedelta(days=day))
+        self.lake.apply(self.spark.createDataFrame([record], RECORD), LogState(number, {}))
+
+    def rebuilt(self, at: str) -> list[Cells]:
+        """Rebuild the rows of the table in a folder of their own."""
+        folder = f"rebuilt/{at[:10]}"
+        rebuild(self.spark.newSession(), self.layout, NAME, folder, at)
+        rows = read(f"{self.layout.root}/{folder}", "SELECT * FROM t ORDER BY id")
+        return [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
+
+    def close(self) -> None:
+        self.lake.close()
+
+
+def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark: SparkSession, tmp_path: Path) -> None:
+    layout = Layout((tmp_path / "lake").as_uri())
+    history = History(spark, layout)
+    history.add(-9, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.add(-9, ITEMS, Action.INSERT, [[b"1"], [b"2"]])
+    history.add(-8, COUNTED, Action.ALTER, b"ALTER TABLE items ADD n int DEFAULT 7")
+    history.add(-8, COUNTED, Action.UPDATE, [[b"2", b"7"], [b"3", b"8"]])
+    history.add(0, COUNTED, Action.DELETE, [[b"1", b"7"]])
+    mirror, upkeep = layout.mirror(*NAME), Upkeep(spark, layout, Maintain(log_retention=5 * 86400))
+
+    assert history.rebuilt("1") == [{"id": 1}, {"id": 2}]
+    assert history.rebuilt(f"{TODAY - timedelta(days=7)}"[:19]) == [{"id": 1, "n": 7}, {"id": 3, "n": 8}]
+    with pytest.raises(UsageError, match="exists already"):
+        history.rebuilt("1")
+    with pytest.raises(UsageError, match="the change log ends with transaction 4"):
+        history.rebuilt("5")
+
+    before = delta.Table(spark, mirror).last()
+    upkeep.compact(mirror)
+    upkeep.keep_history(mirror)
+    upkeep.compact(layout.changes)
+    delta.Table(spark.newSession(), mirror).vacuum(0)  # all versions but the last one
+    after = delta.Table(spark, mirror).last()
+    assert (after[0] > before[0], after[1]) == (True, before[1]), "a version of upkeep has the state of that before it"
+    assert ChangeLog(spark, layout.changes).state() == history.lake.state
+    history.add(0, COUNTED, Action.INSERT, [[b"5", None]])
+    assert [row["id"] for row in read(mirror, "SELECT id FROM t ORDER BY id")] == [3, 5]
+    assert history.rebuilt("0000000000000003-0000000000") == [{"id": 1, "n": 7}, {"id": 3, "n": 8}], "from its CREATE"
+
+    upkeep.trim()
+    assert sorted(row["_seq"][:16] for row in read(layout.changes)) == ["0000000000000004", "0000000000000005"]
+    with pytest.raises(
+        CannotRebuild, match=r"items at transaction 3: .* may have been deleted \(spark\.maintain\.keep\)"
+    ):
+        history.rebuilt("3")
+    late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late")
+    with pytest.raises(TableParked, match="does not have all that is newer than its dump"):
+        late.load(spark.sql("SELECT array(binary('1'))"), ITEMS, MirrorState(2, encode_definition(ITEMS)))
+    history.close()
