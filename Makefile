@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables images chart lock clean
+.PHONY: help setup demo up down test test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -28,7 +28,10 @@ down: ## Stop everything that was started here
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
 
 test: setup ## Run all tests on real servers, in four processes (T=path runs one)
-	$(BIN)/pytest $(or $(T),-n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
+	$(BIN)/pytest $(or $(T),-m "not lake" -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
+
+test-lake: setup ## Run the slow tests of the lake: its types, formats and history, and the functions for Spark jobs
+	$(BIN)/pytest -m lake tests/integration
 
 test-iceberg: setup ## Run the sink's tests with a lake in Iceberg; `make test` runs most of them only in Delta
 	$(BIN)/pytest --table-format iceberg tests/integration/test_spark_sink.py

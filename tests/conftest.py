@@ -23,7 +23,7 @@ from devstack.pipeline import SERVICES, Pipeline, replicas
 #: Groups of files that share expensive servers or a JVM. They take longest, so they begin first.
 _TOGETHER = {
     "Spark": re.compile(
-        r"tests/integration/(secure/|test_spark_(changes|guide|sink|types)\.py|test_table_formats\.py)"
+        r"tests/integration/(secure/|test_(lake_history|spark_changes|spark_guide|spark_sink|spark_types|table_formats)\.py)"
     ),
     "servers that may be killed": re.compile(r"tests/faults/test_(kafka_stop|lost_redis|outages|storm|t29_)"),
     "demo": re.compile(r"tests/e2e/"),

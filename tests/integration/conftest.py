@@ -27,6 +27,7 @@ from databus_binlog import Position
 from databus_cli.__main__ import main
 from databus_dump_api.__main__ import Service
 from databus_spark import delta, iceberg
+from databus_spark.formats import FORMATS
 from databus_spark.layout import Layout
 from databus_spark_sink.session import open_session
 from devstack import Server, Stack
@@ -134,6 +135,15 @@ def spark(pytestconfig: pytest.Config, jars: Path, tmp_path_factory: pytest.Temp
         spark = open_session(SparkSection(jars=jars, conf=FEW_ROWS | other, table_format=table_format), layout)
     yield spark
     spark.stop()
+
+
+@pytest.fixture
+def table_format(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The table format of the lake; `integration.sink_peers.on_both_formats` runs a test on both."""
+    of_session = request.config.getoption("table_format")
+    found = str(getattr(request, "param", of_session))
+    monkeypatch.setitem(FORMATS, of_session, FORMATS[found])
+    return found
 
 
 @pytest.fixture

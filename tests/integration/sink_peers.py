@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import uvicorn
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -31,6 +32,11 @@ from databus_spark.formats import open_table
 from databus_wire.kafka_records import sequence_text
 
 Cells = dict[str, Any]
+
+#: runs a test on both table formats
+on_both_formats = pytest.mark.parametrize(
+    "table_format", ["delta", pytest.param("iceberg", marks=pytest.mark.lake)], indirect=True
+)
 
 
 def describe_table(name: str, *columns: str, key: Sequence[int] = (0,)) -> Table:

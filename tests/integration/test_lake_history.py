@@ -15,19 +15,23 @@ from databus.errors import UsageError
 from databus.events import Action, QueryEvent, Row, Table
 from databus.settings import Maintain
 from databus_messages.formats.databus import Encoder
-from databus_spark import delta
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.definitions import encode_definition
 from databus_spark.errors import CannotRebuild, TableParked
+from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState
+from databus_spark.types import TypeOptions
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.rebuild import rebuild
 from databus_spark_sink.upkeep import Upkeep
 from databus_wire.kafka_records import sequence_text
-from integration.sink_peers import Cells, describe_table, read
+from integration.sink_peers import Cells, describe_table, on_both_formats, read_with_spark
 
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.lake,
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
 
 ITEMS = describe_table("items", "id int(11)")
 COUNTED = describe_table("items", "id int(11)", "n int(11)")
@@ -44,7 +48,7 @@ class History:
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
         self.spark, self.layout = spark, layout
-        self.lake = Lake(spark, layout, ["shop.*"], lambda *_: True)
+        self.lake = Lake(spark, layout, ["shop.*"], lambda *_: True, TypeOptions())
         self.lake.begin({})
         self._encoder = Encoder()
 
@@ -64,13 +68,15 @@ class History:
         """Rebuild the rows of the table in a folder of their own."""
         folder = f"rebuilt/{at[:10]}"
         rebuild(self.spark.newSession(), self.layout, NAME, folder, at)
-        rows = read(f"{self.layout.root}/{folder}", "SELECT * FROM t ORDER BY id")
+        rows = read_with_spark(self.spark, f"{self.layout.root}/{folder}", "SELECT * FROM t ORDER BY id")
         return [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
 
     def close(self) -> None:
         self.lake.close()
 
 
+@on_both_formats
+@pytest.mark.usefixtures("table_format")
 def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark: SparkSession, tmp_path: Path) -> None:
     layout = Layout((tmp_path / "lake").as_uri())
     history = History(spark, layout)
@@ -88,25 +94,28 @@ def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark:
     with pytest.raises(UsageError, match="the change log ends with transaction 4"):
         history.rebuilt("5")
 
-    before = delta.Table(spark, mirror).last()
+    before = open_table(spark, mirror).last()
     upkeep.compact(mirror)
     upkeep.keep_history(mirror)
     upkeep.compact(layout.changes)
-    delta.Table(spark.newSession(), mirror).vacuum(0)  # all versions but the last one
-    after = delta.Table(spark, mirror).last()
+    open_table(spark.newSession(), mirror).vacuum(0)  # all versions but the last one
+    after = open_table(spark, mirror).last()
     assert (after[0] > before[0], after[1]) == (True, before[1]), "a version of upkeep has the state of that before it"
     assert ChangeLog(spark, layout.changes).state() == history.lake.state
     history.add(0, COUNTED, Action.INSERT, [[b"5", None]])
-    assert [row["id"] for row in read(mirror, "SELECT id FROM t ORDER BY id")] == [3, 5]
+    assert [row["id"] for row in read_with_spark(spark, mirror, "SELECT id FROM t ORDER BY id")] == [3, 5]
     assert history.rebuilt("0000000000000003-0000000000") == [{"id": 1, "n": 7}, {"id": 3, "n": 8}], "from its CREATE"
 
     upkeep.trim()
-    assert sorted(row["_seq"][:16] for row in read(layout.changes)) == ["0000000000000004", "0000000000000005"]
+    assert sorted(row["_seq"][:16] for row in read_with_spark(spark, layout.changes, "SELECT * FROM t")) == [
+        "0000000000000004",
+        "0000000000000005",
+    ]
     with pytest.raises(
         CannotRebuild, match=r"items at transaction 3: .* may have been deleted \(spark\.maintain\.keep\)"
     ):
         history.rebuilt("3")
-    late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late")
+    late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late", TypeOptions())
     with pytest.raises(TableParked, match="does not have all that is newer than its dump"):
         late.load(spark.sql("SELECT array(binary('1'))"), ITEMS, MirrorState(2, encode_definition(ITEMS)))
     history.close()

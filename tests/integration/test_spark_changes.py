@@ -30,7 +30,10 @@ from devstack import Server
 from integration.sink_peers import DumpServer, SamplePublisher, describe_table, serving
 
 #: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.lake,
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
 
 INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
 ALTER, CREATE, DROP, TRUNCATE = Action.ALTER, Action.CREATE, Action.DROP, Action.TRUNCATE

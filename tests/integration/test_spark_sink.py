@@ -35,7 +35,7 @@ from databus_spark.changelog import ChangeLog, TableChanges
 from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import read_rows
 from databus_spark.folder import Folder
-from databus_spark.formats import FORMATS, open_table
+from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
 from databus_spark.mirror import DumpBase, Mirror, MirrorState
@@ -48,7 +48,16 @@ from databus_spark_sink.resync import resync
 from databus_spark_sink.verify import verify
 from databus_wire.kafka_records import sequence_text
 from devstack import Server
-from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, read_with_spark, serving
+from integration.sink_peers import (
+    Cells,
+    DumpServer,
+    SamplePublisher,
+    describe_table,
+    on_both_formats,
+    read,
+    read_with_spark,
+    serving,
+)
 
 #: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
@@ -107,19 +116,6 @@ class Sink:
         """Read columns of a change log, in order."""
         query = f"SELECT {columns} FROM t WHERE _table = '{table.name}' ORDER BY _seq, _row"
         return [tuple(row.values()) for row in self.read(self.lake.changes, query)]
-
-
-#: runs a test on both table formats
-on_both_formats = pytest.mark.parametrize("table_format", ["delta", "iceberg"], indirect=True)
-
-
-@pytest.fixture
-def table_format(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The table format of the lake."""
-    of_session = request.config.getoption("table_format")
-    found = str(getattr(request, "param", of_session))
-    monkeypatch.setitem(FORMATS, of_session, FORMATS[found])
-    return found
 
 
 @pytest.fixture

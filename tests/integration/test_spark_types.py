@@ -26,7 +26,10 @@ from golden.cases import KINDS, Case, path
 from integration.sink_peers import describe_table
 
 #: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.lake,
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
 
 MOST = "9" * 35 + "." + "9" * 30
 LABELS = ",".join(f"'m{number}'" for number in range(64))

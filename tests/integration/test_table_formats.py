@@ -17,7 +17,10 @@ from databus_spark.formats import FORMATS, open_table, other_format
 from databus_spark.table import LakeTable
 
 #: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.lake,
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture(params=[delta.Table, iceberg.Table], ids=["delta", "iceberg"])
