@@ -307,7 +307,9 @@ async def test_a_load_that_is_killed_continues_where_it_was(sink: Sink, monkeypa
 
 def test_two_sinks_that_load_a_table_add_no_row_twice_and_lose_none(spark: SparkSession, tmp_path: Path) -> None:
     def open_mirror() -> Mirror:
-        return Mirror(spark, ChangeLog(spark, f"{tmp_path}/changes"), ("shop", "items"), f"{tmp_path}/items")
+        return Mirror(
+            spark, ChangeLog(spark, f"{tmp_path}/changes"), ("shop", "items"), f"{tmp_path}/items", TypeOptions()
+        )
 
     def load(mirror: Mirror, number: int, until: int = 0) -> None:
         base = DumpBase("dump-1", "log.1", 4, until)
@@ -681,14 +683,12 @@ async def test_an_operator_has_a_table_loaded_again_beside_the_stream(
     failed = dumps.manifest(publisher.position, {}, state=State.FAILED, error="no table matches")
     dumps.on_request, dumps.meanwhile = [failed], None
     assert not await resynced("shop.items")
-    assert capsys.readouterr().out == "shop.items: failed: dump dump-2 is failed: no table matches\n"
+    assert capsys.readouterr().out == "shop.items: failed: dump dump-3 is failed: no table matches\n"
     assert len(sink.mirror(ITEMS)) == 2
 
 
 @on_both_formats
-async def test_verify_finds_what_differs_from_the_database_beside_maintenance(
-    sink: Sink, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_verify_finds_what_differs_from_the_database(sink: Sink, capsys: pytest.CaptureFixture[str]) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"], [b"3", b"three"]]})
     await publisher.send((ITEMS, INSERT, [[b"4", b"four"]]))
@@ -713,24 +713,30 @@ async def test_verify_finds_what_differs_from_the_database_beside_maintenance(
         'for instance different {"id":2}; invented {"id":3}; missing {"id":9}\n'
     )
 
+
+@pytest.mark.lake
+async def test_the_sink_compares_and_compacts_its_mirrors_by_itself(
+    sink: Sink, caplog: pytest.LogCaptureFixture
+) -> None:
     async def differing() -> object:
         return REGISTRY.get_sample_value("databus_sink_verify_differing_rows", {"table": "shop.items"})
 
     async def is_compacted() -> bool:
         return "OPTIMIZE" in [each["operation"] for each in DeltaTable(sink.lake.mirror("shop", "items")).history()]
 
-    sink.dumps.on_request, sink.dumps.requested = [wrong], ["shop.items"]
-    often = {"verify": 0.01, "maintain": Maintain(interval=1)}
-    sink.settings = sink.settings.model_copy(update={"spark": sink.settings.spark.model_copy(update=often)})
+    sink.dump({ITEMS: [[b"1", b"one"]]})
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))  # in a file of its own
+    wrong = sink.dumps.manifest(sink.publisher.position, {ITEMS: [[b"1", b"1"], [b"9", b"nine"]]})
+    sink.dumps.on_request, sink.dumps.requested = [wrong] * 100, ["shop.items"]
+    sink.use(verify=1, maintain=Maintain(interval=1))
     running = asyncio.create_task(
         service.keep_up_to_date(sink.settings, sink.health, sink.spark, sink.lake, until_idle=False)
     )
     assert await eventually(differing, seconds=200) == 3
     await eventually(is_compacted, seconds=200)
     await cancelled(running)
-    assert [record.fields for record in caplog.records if getattr(record, "event", "") == LogEvent.MIRROR_DIFFERS] == [
-        {"table": "shop.items"}
-    ]
+    found = [record.fields for record in caplog.records if getattr(record, "event", "") == LogEvent.MIRROR_DIFFERS]
+    assert found[0] == {"table": "shop.items"}
     assert sink.health.degraded == "", "nothing is parked for it"
 
 

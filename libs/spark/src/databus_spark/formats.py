@@ -26,8 +26,9 @@ def open_table(spark: SparkSession, path: str) -> LakeTable:
 
 def other_format(spark: SparkSession, path: str) -> str | None:
     """Return the format of the table at this path, if it is not the session's."""
-    folder, others = Folder(spark, path), FORMATS.keys() - {_format(spark)}
-    return next((name for name in sorted(others) if folder.size(_COMMITS[name]) is not None), None)
+    folder, of_session = Folder(spark, path), FORMATS[_format(spark)]
+    others = [name for name, each in FORMATS.items() if each is not of_session]
+    return next((name for name in others if folder.size(_COMMITS[name]) is not None), None)
 
 
 def _format(spark: SparkSession) -> str:
