@@ -516,6 +516,30 @@ async def test_a_mirror_that_could_not_be_written_follows_all_statements_with_th
     assert sink.mirror(ITEMS) == [{"id": 2, "name": "two", "n": 5}]
 
 
+async def test_a_mirror_that_cannot_be_read_is_behind_and_the_others_go_on(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = describe_table("other", "id int(11)")
+    sink.dump({ITEMS: [[b"1", b"one"]], other: [[b"1"]]})
+    await sink.run()
+    open_mirror, damaged = Mirror.__init__, {("shop", "items")}
+
+    def open_undamaged(mirror: Mirror, spark: SparkSession, log: ChangeLog, name: tuple[str, str], *more: Any) -> None:
+        if name in damaged:
+            raise PySparkException("a file of the mirror is damaged")
+        open_mirror(mirror, spark, log, name, *more)
+
+    monkeypatch.setattr(Mirror, "__init__", open_undamaged)
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]), (other, INSERT, [[b"2"]]))
+    with pytest.raises(LakeUnavailable, match=r"not up to date \(behind: shop\.items\)"):
+        await sink.run()
+    assert sink.mirror(other) == [{"id": 1}, {"id": 2}]
+
+    damaged.clear()
+    await sink.run()
+    assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}]
+
+
 async def test_truncated_and_recreated_tables_are_emptied(sink: Sink) -> None:
     born = describe_table("born", "id int(11)", "name varchar(20)")
     sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"]]})

@@ -170,11 +170,15 @@ class Lake:
             self._quarantine.follow(last)
         changes = {name: each for name, each in changes.items() if self._filter.matches(*name)}
         SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
-        for name in sorted(changes):  # a dump that was loaded may have a part of them
-            if (state := self.mirror(name).state) and state.base:
-                changes[name] = self.mirror(name).changes(last)
-        for name in sorted(self._behind):  # all that a mirror lacks, not only what the last batch has
-            changes[name] = self.mirror(name).changes(last)
+        for name in sorted(changes.keys() | self._behind):
+            try:
+                state = self.mirror(name).state
+                # The dump of a mirror may have a part of these changes; one that is behind lacks more than these.
+                if name in self._behind or (state and state.base):
+                    changes[name] = self.mirror(name).changes(last)
+            except (PySparkException, Py4JError) as error:
+                changes.pop(name, None)
+                self._set_behind(name, error)
         self.tables.add(name for name, each in changes.items() if each.definitions)
         for statement in unknown.statements:
             if statement.query != messages.FOREIGN:
@@ -194,15 +198,19 @@ class Lake:
             try:
                 self.mirror(name).advance(changes, last)
             except TableParked as error:
+                self._behind.discard(name)
                 self.tables.park(name, str(error), last, heals=error.heals)
             except (PySparkException, Py4JError) as error:
-                self._behind.add(name)
-                self._mirrors.pop(name)  # the commit may have been made: its state is read again
-                text = f"the mirror of {full_name(*name)} could not be written, and is tried again soon"
-                log.error(LogEvent.MIRROR_BEHIND, text, cause=error, error=type(error).__name__)
+                self._set_behind(name, error)
             else:
                 self._behind.discard(name)
                 self.tables.release(name)
+
+    def _set_behind(self, name: TableName, error: Exception) -> None:
+        self._behind.add(name)
+        self._mirrors.pop(name, None)  # the commit may have been made: its state is read again
+        text = f"the mirror of {full_name(*name)} could not be read or written, and is tried again soon"
+        log.error(LogEvent.MIRROR_BEHIND, text, cause=error, error=type(error).__name__, table=full_name(*name))
 
     def _rename(self, rename: Rename, changes: Mapping[TableName, TableChanges]) -> None:
         """Let mirrors follow a statement that renames tables, after all that was before it."""

@@ -82,7 +82,7 @@ async def keep_up_to_date(
                     await uninterrupted(asyncio.to_thread(_write, spark, settings, lake, batch))
                     _set_metrics(lake.state)
                 elif lake.is_behind:
-                    await uninterrupted(asyncio.to_thread(lake.catch_up))
+                    await uninterrupted(asyncio.to_thread(_catch_up, lake))
                 health.up()
                 health.degraded = lake.degraded
                 if until_idle and not batch and not healing.is_pending:
@@ -99,6 +99,11 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
         for topic, reason in batch.lost.items():
             lake.park_tables_of(topic, reason, batch.end.transaction)
         lake.apply(read_records(spark, settings.kafka, batch.starts, batch.end.offsets), batch.end)
+
+
+def _catch_up(lake: Lake) -> None:
+    with _reporting(f"the lake in {lake.layout.root} cannot be read"):
+        lake.catch_up()
 
 
 @contextmanager
