@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,10 @@ async def test_t15_a_backfill_takes_longer_than_the_binlog_is_kept(
     await copy.equals(rows_of(own_source, "shop.t"))
 
 
+async def keys_of(redis: Redis, pipeline: str) -> list[bytes]:
+    return [key async for key in redis.scan_iter(f"*{pipeline}*")]
+
+
 @pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_redis_forgets_the_pipeline_in_the_middle(
     make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume
@@ -114,9 +119,7 @@ async def test_redis_forgets_the_pipeline_in_the_middle(
     async with Redis.from_url(pipeline.redis.url) as redis:
         for rows in (4, 8):
             await reached(pipeline, lambda progress, least=rows: progress.rows >= least)
-            keys = [key async for key in redis.scan_iter(f"*{pipeline.name}*")]
-            assert keys
-            await redis.delete(*keys)
+            await redis.delete(*await eventually(partial(keys_of, redis, pipeline.name)))
             await run(source, f"UPDATE {schema}.t SET v = 'new' WHERE id IN ({rows}, {_ROWS - 1})")
     await reached(pipeline, lambda progress: progress.state == "done")
     await copy.equals(rows_of(source, f"{schema}.t"))
