@@ -1,7 +1,7 @@
 """A folder of the lake, in any file system of Hadoop: what is put here, executors on all machines can read."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,32 @@ class Folder:
         with self._system(file.name) as (system, path):
             system.copyFromLocalFile(True, True, self._java.Path(file.absolute().as_uri()), path)
 
+    def names(self) -> list[str]:
+        """List the names of what is in the folder; nothing if it does not exist."""
+        with self._system() as (system, path):
+            return [str(each.getPath().getName()) for each in system.listStatus(path)] if system.exists(path) else []
+
+    def read(self, name: str) -> str | None:
+        """Return the text of a small file; None if there is no such file."""
+        with self._system(name) as (system, path):
+            try:
+                with closing(system.open(path)) as file:
+                    return bytes(file.readAllBytes()).decode()
+            except Py4JJavaError as error:
+                if "FileNotFoundException" in _kinds(error.java_exception):
+                    return None
+                raise
+
+    def write(self, name: str, text: str) -> None:
+        """Write a small file, also over an older one. A reader, or an interruption, may see a part of it."""
+        with self._system(name) as (system, path), closing(system.create(path, True)) as file:
+            file.write(text.encode())
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
+        with self._system(name) as (system, path):
+            system.delete(path, False)
+
     def delete(self) -> None:
         """Delete the folder and what is in it, if it exists."""
         with self._system() as (system, path):
@@ -54,7 +80,10 @@ class Folder:
         """Yield the file system, and the path of the folder or of a file in it."""
         try:
             path = self._java.Path(f"{self.path}/{name}")
-            yield path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()), path
+            system = path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration())
+            # without the files of checksums, which a file that is replaced would not match for a moment
+            is_local = system.getClass().getSimpleName() == "LocalFileSystem"
+            yield system.getRawFileSystem() if is_local else system, path
         except Py4JJavaError as error:
             kinds = _kinds(error.java_exception)
             if any(kind in _UNKNOWN_SYSTEM for kind in kinds):

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
-from databus.errors import DatabusError, DumpUnusable, FatalError, LakeUnavailable
+from databus.errors import DatabusError, DumpUnusable, FatalError
 from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -73,10 +73,7 @@ class Healing:
         if time.monotonic() < self._looked + self._settings.spark.trigger:
             return
         self._looked = time.monotonic()
-        try:
-            await asyncio.to_thread(self._read_requests)
-        except Py4JError as error:
-            raise LakeUnavailable(f"{self._lake.layout.requests} cannot be read") from error
+        await asyncio.to_thread(self._read_requests)
 
     def _read_requests(self) -> None:
         found = self._requests.list()
@@ -90,7 +87,8 @@ class Healing:
     def _load(self, name: TableName, requests: list[str], dump: PassedDump) -> None:
         """Load a dump, unless the doubt has ended meanwhile, or there is one that may be newer than the dump."""
         parked = self._lake.tables.parked.get(name)
-        if parked.transaction > dump.transaction if parked else not requests:
+        is_newer = parked is not None and parked.transaction > dump.transaction
+        if is_newer or (parked is None and not requests):
             dump.folder.delete()
             return
         if not any(table.primary_key for table in dump.tables):
