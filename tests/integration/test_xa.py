@@ -192,6 +192,28 @@ async def test_rows_that_were_prepared_before_the_pipeline_began_are_published_w
     assert pipeline.log("reader").read_text().count(" prepared_searched: ") == 1
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_second_outcome_which_mariadb_logs_after_a_crash_is_the_true_one(
+    make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume
+) -> None:
+    """A crash between binlog and engine leaves a transaction prepared; here one that is not logged stands for it."""
+    pipeline, table = make_pipeline(source, schema), f"{schema}.t"
+    await run(source, f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    for service in ("publisher", "reader"):
+        pipeline.spawn(service)
+    await asyncio.to_thread(pipeline.wait, "reader")
+    for row, first in ((1, "COMMIT"), (2, "ROLLBACK")):
+        xid = f"'{schema}{row}'"
+        work = (f"XA START {xid}", f"INSERT INTO {table} VALUES ({row})", f"XA END {xid}", f"XA PREPARE {xid}")
+        await run(source, *work, f"XA {first} {xid}")
+        await run(source, "SET sql_log_bin = 0", f"DELETE FROM {table} WHERE id = {row}", *work)
+        await decide(source, f"XA COMMIT {xid}")
+    await run(source, f"INSERT INTO {table} VALUES (3)")
+    found = await (await changes(f"{pipeline.name}.{table}")).until(3)
+    assert [message["Rows"] for message in found] == [[[b"1"]], [[b"2"]], [[b"3"]]]
+    assert pipeline.log("reader").read_text().count(" prepared_searched: ") == 2
+
+
 async def purged(server: Server) -> bool:
     """Purge the first file. A server keeps it as long as it needs it itself."""
     await run(server, "PURGE BINARY LOGS TO 'binlog.000002'")

@@ -17,7 +17,7 @@ def test_only_the_last_outcome_of_each_transaction_counts() -> None:
         log.gtid(), log.xa_prepare(TWO), log.gtid(), log.query(f"XA ROLLBACK {THREE}"),
         log.gtid(), log.rows(table), log.xa_prepare("X'34',X'',1", one_phase=True),
     )  # fmt: skip
-    scan = PreparedScan("server")
+    scan = PreparedScan("server", "X'35',X'',1")
     for event in (*again, *last, *others):
         scan.add(event)
     place = Position("", "binlog.7", 54)
@@ -26,3 +26,15 @@ def test_only_the_last_outcome_of_each_transaction_counts() -> None:
     )
     assert scan.open == {ONE: open_one, TWO: None}
     assert scan.seen == {ONE, TWO, THREE}
+
+
+def test_a_second_outcome_after_a_crash_finds_rows_that_are_still_to_publish() -> None:
+    log = Log()
+    table, outcome = log.table(), PreparedScan("server", ONE)
+    prepare = log.gtid("0-1-7"), log.rows(table), log.xa_prepare(ONE)
+    for event in (*prepare, log.gtid(), log.query(f"XA ROLLBACK {ONE}")):
+        outcome.add(event)
+    assert (rows := outcome.open[ONE]) and rows.gtid == "0-1-7"
+    for event in (log.gtid(), log.query(f"XA COMMIT {ONE}")):
+        outcome.add(event)
+    assert outcome.open == {ONE: None}

@@ -26,7 +26,8 @@ class PreparedLog(Protocol):
     async def search(self, xid: str, commit: binlog.Query) -> dict[str, PreparedTransaction | None]:
         """Find the transactions that were prepared before the XA COMMIT of one of them, and were open then.
 
-        The result has that transaction, and all open ones between both events; None for those without captured rows.
+        The result has that transaction, and all open ones between both events; None for those without captured rows,
+        and for one that was committed already (after a crash, MariaDB may log a second XA COMMIT).
         Raises SourceRefused if the binlog no longer has that transaction.
         """
 

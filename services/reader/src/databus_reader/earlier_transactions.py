@@ -45,7 +45,7 @@ class EarlierTransactions:
         found: dict[str, PreparedTransaction | None] = {}
         later: set[str] = set()
         for file in reversed(files[: files.index(commit.file) + 1] if commit.file in files else []):
-            scan = await self._scan(file, commit.start if file == commit.file else None)
+            scan = await self._scan(xid, file, commit.start if file == commit.file else None)
             found |= {each: transaction for each, transaction in scan.open.items() if each not in later}
             later |= scan.seen
             if xid in later:
@@ -58,9 +58,9 @@ class EarlierTransactions:
             )
         return found
 
-    async def _scan(self, file: str, until: int | None) -> PreparedScan:
+    async def _scan(self, xid: str, file: str, until: int | None) -> PreparedScan:
         """Read a file, up to an offset."""
-        scan = PreparedScan(self._server.identity)
+        scan = PreparedScan(self._server.identity, xid)
         async with connect_source(self._settings.source, self._host) as session:
             async for event, _ in self._events(session, Position("", file, _FIRST_OFFSET), self._tracker.copy()):
                 if isinstance(event, Rotate) and event.artificial:  # the first event, which is in no file

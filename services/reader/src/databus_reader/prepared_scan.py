@@ -5,11 +5,17 @@ from databus_binlog import AnyEvent, Gtid, OversizedRows, Position, Query, Rows,
 
 
 class PreparedScan:
-    """Takes the events of a part of the binlog of a server in order. `server` is the server's identity."""
+    """Takes the events of a part of the binlog of a server in order, to find the transaction `xid`.
 
-    def __init__(self, server: str) -> None:
+    `server` is the server's identity. MariaDB logs an outcome before its engine carries it out. After a crash in
+    between, the transaction is still prepared, and another outcome is logged, which is the true one. So if `xid` was
+    committed, its rows are published; if it was rolled back, it may still be committed.
+    """
+
+    def __init__(self, server: str, xid: str) -> None:
         self._server = server
-        #: XID → transaction that is open at the end; None if it has no captured rows
+        self._xid = xid
+        #: XID → transaction that is open at the end; None if it has no captured rows, or none that are still to publish
         self.open: dict[str, PreparedTransaction | None] = {}
         #: XIDs of all transactions that are prepared, committed or rolled back
         self.seen: set[str] = set()
@@ -28,9 +34,13 @@ class PreparedScan:
                 self.seen.add(event.xid)
                 self.open[event.xid] = self._transaction(event, self._captured) if self._captured else None
             case Query() if event.query[:12].upper().startswith((b"XA COMMIT ", b"XA ROLLBACK ")):
-                xid = event.query.decode().split(None, 2)[2]
-                self.seen.add(xid)
-                self.open.pop(xid, None)
+                _, verb, xid = event.query.decode().split(None, 2)
+                if xid != self._xid:
+                    self.seen.add(xid)
+                    self.open.pop(xid, None)
+                elif verb.upper() == "COMMIT":
+                    self.seen.add(xid)
+                    self.open[xid] = None
 
     def _transaction(self, event: XaPrepare, group: Gtid) -> PreparedTransaction:
         return PreparedTransaction(
