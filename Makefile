@@ -34,7 +34,7 @@ test-lake: setup ## Run the slow tests of the lake: its types, formats and histo
 	$(BIN)/pytest -m lake tests/integration
 
 test-iceberg: setup ## Run the sink's tests with a lake in Iceberg; `make test` runs most of them only in Delta
-	$(BIN)/pytest --table-format iceberg tests/integration/test_spark_sink.py
+	$(BIN)/pytest --table-format iceberg tests/integration/test_spark_{loads,sink,statements,doubts,commands}.py
 
 ##@ Development
 setup: $(VENV)/installed ## Install everything into .venv from the locked requirements

@@ -38,6 +38,8 @@ from integration.dump_api import Api, StartedHealth, create_topic, produce
 from integration.host_account import CREATE_ACCOUNT
 from integration.live_tables import Begin, Live
 from integration.publisher_in_process import Publisher, Run, Source
+from integration.sink import Sink
+from integration.sink_peers import DumpServer, SamplePublisher, serving
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +146,23 @@ def table_format(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     found = str(getattr(request, "param", of_session))
     monkeypatch.setitem(FORMATS, of_session, FORMATS[found])
     return found
+
+
+@pytest.fixture
+async def sink(
+    spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path, table_format: str
+) -> AsyncIterator[Sink]:
+    name = f"sink-{secrets.token_hex(3)}"
+    dumps = DumpServer(tmp_path, name)
+    async with serving(dumps) as url, SamplePublisher(name, kafka.url) as publisher:
+        section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars, "heal": "manual"}
+        section["table_format"] = table_format
+        yield Sink(
+            spark,
+            Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, dumps={"url": url}, spark=section),
+            publisher,
+            dumps,
+        )
 
 
 @pytest.fixture

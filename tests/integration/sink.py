@@ -1,0 +1,77 @@
+"""The sink in this process, with a lake of its own, and what its tests publish."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from databus.events import Action, Row, Table
+from databus.runtime import Health
+from databus.settings import Settings
+from databus.settings import Spark as SparkSection
+from databus_spark.layout import Layout
+from databus_spark_sink import service
+from integration.sink_peers import (
+    Cells,
+    DumpServer,
+    SamplePublisher,
+    describe_table,
+    read,
+    read_with_spark,
+)
+
+INSERT, UPDATE, DELETE, ALTER = Action.INSERT, Action.UPDATE, Action.DELETE, Action.ALTER
+ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
+#: key of a message
+KEY = '{"Pos":{"Name":"mysql-bin.000009","Pos":999},"Action":"DML"}'
+
+
+class StatusHealth(Health):
+    """Keeps what the service reports while it is not ready."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: list[str] = []
+
+    def down(self, reason: str) -> None:
+        super().down(reason)
+        self.reasons.append(reason)
+
+
+class Sink:
+    """A sink with its own lake, and with stand-ins for publisher and dump-api."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, publisher: SamplePublisher, dumps: DumpServer) -> None:
+        self.settings, self.publisher, self.dumps = settings, publisher, dumps
+        self.lake = Layout(settings.spark.lake)
+        self.spark = spark
+        self.health = StatusHealth()
+
+    async def run(self) -> None:
+        """Bring the lake up to date with what is in Kafka now."""
+        await service.keep_up_to_date(self.settings, self.health, self.spark, self.lake, until_idle=True)
+
+    def use(self, **changed: Any) -> None:
+        """Change settings of the section `spark`."""
+        section = self.settings.spark.model_dump() | changed
+        self.settings = self.settings.model_copy(update={"spark": SparkSection(**section)})
+
+    def dump(self, rows: dict[Table, list[Row]], **more: Any) -> None:
+        """Add a dump of these rows, as of now."""
+        offsets = dict(self.publisher.offsets)
+        manifest = self.dumps.manifest(self.publisher.position, rows, kafka_offsets=offsets, **more)
+        self.dumps.manifests.insert(0, manifest)
+
+    def read(self, path: str, query: str = "SELECT * FROM t") -> list[Cells]:
+        """Query a table of the lake, as `t`."""
+        is_delta = self.settings.spark.table_format == "delta"
+        return read(path, query) if is_delta else read_with_spark(self.spark, path, query)
+
+    def mirror(self, table: Table) -> list[Cells]:
+        """Read a mirror, ordered by its first column."""
+        rows = self.read(self.lake.mirror("shop", table.name), "SELECT * FROM t ORDER BY 1, 2")
+        return [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
+
+    def changes(self, table: Table, columns: str = "*") -> list[Any]:
+        """Read columns of a change log, in order."""
+        query = f"SELECT {columns} FROM t WHERE _table = '{table.name}' ORDER BY _seq, _row"
+        return [tuple(row.values()) for row in self.read(self.lake.changes, query)]

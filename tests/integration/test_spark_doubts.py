@@ -1,0 +1,207 @@
+"""A table that cannot follow is parked and loaded again, and records that cannot be used are kept; all others flow."""
+
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.records_to_delete import RecordsToDelete
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from databus.errors import LakeUnavailable
+from databus.events import Action
+from databus_binlog import ABSENT
+from databus_spark.changelog import ChangeLog
+from databus_spark.mirror import Mirror
+from databus_spark_sink.verify import verify
+from databus_wire.kafka_records import sequence_text
+from integration.sink import ALTER, INSERT, ITEMS, KEY, UPDATE, Sink
+from integration.sink_peers import (
+    describe_table,
+    on_both_formats,
+)
+
+#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.mark.lake
+async def test_a_mirror_that_cannot_be_read_is_behind_and_the_others_go_on(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = describe_table("other", "id int(11)")
+    sink.dump({ITEMS: [[b"1", b"one"]], other: [[b"1"]]})
+    await sink.run()
+    open_mirror, damaged = Mirror.__init__, {("shop", "items")}
+
+    def open_undamaged(mirror: Mirror, spark: SparkSession, log: ChangeLog, name: tuple[str, str], *more: Any) -> None:
+        if name in damaged:
+            raise PySparkException("a file of the mirror is damaged")
+        open_mirror(mirror, spark, log, name, *more)
+
+    monkeypatch.setattr(Mirror, "__init__", open_undamaged)
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]), (other, INSERT, [[b"2"]]))
+    with pytest.raises(LakeUnavailable, match=r"not up to date \(behind: shop\.items\)"):
+        await sink.run()
+    assert sink.mirror(other) == [{"id": 1}, {"id": 2}]
+
+    damaged.clear()
+    await sink.run()
+    assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}]
+
+
+async def test_a_table_that_cannot_be_mirrored_is_parked_and_the_others_go_on(sink: Sink) -> None:
+    tables = {name: describe_table(name, "id int(11)", "at time") for name in ("retyped", "lost", "odd")}
+    retyped = describe_table("retyped", "id int(11)", "at time(3)")
+    keyless = describe_table("lost", "id int(11)", "at time", key=())
+    unknown = describe_table("odd", "id int(11)", "at time", "more int(11)")
+    unseen = describe_table("unseen", "id int(11)")  # neither in the dump nor created since
+    sink.dump({ITEMS: [], **{table: [[b"1", b"10:00:00"]] for table in tables.values()}})
+    await sink.publisher.send(
+        (retyped, ALTER, b"ALTER TABLE retyped MODIFY at time(3)"),
+        (retyped, INSERT, [[b"2", b"10:00:00.000"]]),
+        (keyless, ALTER, b"ALTER TABLE lost DROP PRIMARY KEY"),
+        (keyless, INSERT, [[b"1", b"10:00:00"]]),
+        (unknown, INSERT, [[b"2", b"10:00:00", b"3"]]),
+        (unseen, INSERT, [[b"7"]]),
+        (ITEMS, INSERT, [[b"1", b"one"]]),
+    )
+
+    await sink.run()
+
+    assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}]
+    parked = sink.read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked' ORDER BY \"table\"")
+    assert [(row["table"], row["reason"]) for row in parked] == [
+        ("lost", "it has no primary key"),
+        ("odd", "rows have columns that no statement explains"),
+        ("retyped", "the effect of a statement on its rows cannot be told: column at changes from time to time(3)"),
+        ("unseen", "its earlier rows are not in the lake"),
+    ]
+    assert sink.health.degraded == "parked: shop.lost, shop.odd, shop.retyped, shop.unseen"
+    assert [row["id"] for row in sink.mirror(tables["retyped"])] == [1], "it stays as it was before the doubt"
+
+    # a backfill with --clean heals it
+    await sink.publisher.send((retyped, Action.TRUNCATE, b"TRUNCATE"), (retyped, INSERT, [[b"1", b"10:00:00.000"]]))
+    await sink.run()
+    assert sink.mirror(retyped) == [{"id": 1, "at": "10:00:00.000"}]
+    assert sink.health.degraded == "parked: shop.lost, shop.odd, shop.unseen"
+
+
+async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_go_on(sink: Sink) -> None:
+    publisher = sink.publisher
+    retyped = describe_table("items", "id int(11)", "name int(11)")
+    sink.dump({ITEMS: [[b"1", b"1"]]})
+    await publisher.send((retyped, ALTER, b"ALTER TABLE items MODIFY name int"), (retyped, INSERT, [[b"2", b"2"]]))
+    await sink.run()
+    assert sink.health.degraded == "parked: shop.items"
+    sink.use(heal="auto")
+    healing = sink.dumps.manifest(publisher.position, {retyped: [[b"1", b"1"], [b"2", b"2"]]})
+    sink.dumps.on_request = [healing]
+    sink.dumps.requested = ["shop.items"]
+    sink.dumps.meanwhile = lambda: publisher.send((retyped, UPDATE, [[b"2", b"2"], [b"2", b"3"]]))
+
+    await sink.run()
+
+    assert sink.mirror(retyped) == [{"id": 1, "name": 1}, {"id": 2, "name": 3}]
+    assert sink.health.degraded == ""
+    assert [(row["table"], row["state"]) for row in sink.read(sink.lake.tables)] == [("items", "live")]
+
+
+@pytest.mark.lake
+async def test_all_mirrors_are_loaded_again_with_other_types(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
+    publisher = sink.publisher
+    visits = describe_table("visits", "id int(11)", "day date", "span time(3)", "doc json")
+    days = describe_table("days", "day date")
+    visit, changed = [b"1", b"0000-00-00", b"-00:00:01.500", b"null"], [b"1", b"2021-00-00", None, b'{"a": 1.50}']
+    sink.dump({visits: [visit], days: [[b"0000-00-00"]]})
+    await sink.run()
+    assert sink.mirror(visits) == [{"id": 1, "day": None, "span": "-00:00:01.500", "doc": "null"}]
+    assert "values of shop.visits, column day, are NULL in the lake" in caplog.text
+    assert sink.health.degraded == "parked: shop.days"
+
+    types = {"zero_dates": "string", "time_columns": "microseconds", "json_columns": "variant"}
+    sink.use(heal="auto", types=types)
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {visits: [visit]})]
+    with pytest.raises(LakeUnavailable, match=r"shop.visits was made with other settings of spark.types"):
+        await verify(sink.settings, sink.spark, sink.lake, ["shop.*"])
+
+    async def meanwhile() -> None:
+        if sink.dumps.requested == ["shop.days"]:
+            sink.dumps.requested = ["shop.visits"]
+        else:
+            await publisher.send((visits, UPDATE, [visit, changed]))
+
+    sink.dumps.requested, sink.dumps.meanwhile = ["shop.days"], meanwhile
+    sink.dumps.on_request = [
+        sink.dumps.manifest(publisher.position, content) for content in ({days: [[b"0000-00-00"]]}, {visits: [visit]})
+    ]
+    await sink.run()
+
+    assert sink.health.degraded == ""
+    assert sink.mirror(days) == [{"day": "0000-00-00"}]
+    rows = sink.spark.read.format("delta").load(sink.lake.mirror("shop", "visits"))
+    [row] = rows.selectExpr("id", "day", "span", "to_json(doc)").collect()
+    assert tuple(row) == (1, "2021-00-00", None, '{"a":1.5}')
+
+
+@pytest.mark.lake
+async def test_a_parked_table_that_is_renamed_is_parked_under_its_new_name(sink: Sink) -> None:
+    a, b, c = (describe_table(name, "id int(11)", "at time") for name in ("a", "b", "c"))
+    retyped_a, retyped_b = (describe_table(name, "id int(11)", "at time(3)") for name in ("a", "b"))
+    sink.dump({a: [[b"1", b"10:00:00"]], b: [[b"2", b"10:00:00"]], c: []})
+    await sink.publisher.send(
+        (retyped_a, ALTER, b"ALTER TABLE a MODIFY at time(3)"), (c, INSERT, [[b"3", b"10:00:00"]])
+    )
+    await sink.publisher.statement(b"RENAME TABLE a TO t, b TO a, t TO b", (a, ALTER), (retyped_b, ALTER))
+    await sink.publisher.send((a, INSERT, [[b"4", b"10:00:00"]]), (retyped_b, INSERT, [[b"5", b"10:00:00.000"]]))
+
+    await sink.run()
+
+    assert sink.health.degraded == "parked: shop.b"
+    assert [row["id"] for row in sink.mirror(a)] == [2, 4]
+    assert [row["id"] for row in sink.mirror(c)] == [3]
+
+
+@on_both_formats
+async def test_records_that_cannot_be_used_are_put_into_quarantine(sink: Sink) -> None:
+    publisher = sink.publisher
+    sink.dump({ITEMS: [[b"1", b"one"]]})
+    await publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await publisher.send_raw(ITEMS, b"", None, sequence=None)
+    await publisher.send((ITEMS, INSERT, [[b"3", b"three"]]))
+    await sink.run()
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 2, 3], "nobody doubts a table for a foreign record"
+
+    await publisher.send((ITEMS, UPDATE, [[b"1", ABSENT], [b"2", ABSENT]]))  # type: ignore[list-item]
+    await publisher.send_raw(ITEMS, KEY.encode(), b"late", sequence=sequence_text(1, 0))
+    await sink.run()
+
+    found = sink.read(sink.lake.quarantine, 'SELECT * FROM t ORDER BY "offset"')
+    assert [(row["partition"], row["value"] and row["value"][:9], row["reason"]) for row in found] == [
+        (0, None, "it was not written by the publisher: the header databus.sequence is missing"),
+        (0, b'{"Table":', "it is not in the databus format"),
+        (0, b"late", "it came after newer changes, as a replayed dead letter does"),
+    ]
+    assert sink.health.degraded == "parked: shop.items"
+
+
+@pytest.mark.lake
+async def test_tables_whose_records_kafka_has_lost_are_parked(sink: Sink, admin: AIOKafkaAdminClient) -> None:
+    other = describe_table("other", "id int(11)")
+    sink.dump({ITEMS: [[b"1", b"one"]], other: []})
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]), (other, INSERT, [[b"1"]]))
+    await sink.run()
+    await sink.publisher.send((ITEMS, INSERT, [[b"3", b"three"]]), (other, INSERT, [[b"2"]]))
+    [topic] = [name for name in sink.publisher.offsets if name.endswith("items")]
+    await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset=4)})
+    await sink.publisher.send((other, INSERT, [[b"3"]]))
+
+    await sink.run()
+
+    assert [row["id"] for row in sink.mirror(other)] == [1, 2, 3]
+    [parked] = sink.read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked'")
+    assert (parked["table"], parked["reason"]) == (
+        "items",
+        f"Kafka has deleted records of topic {topic} that were not read",
+    )
