@@ -30,7 +30,7 @@ down: ## Stop everything that was started here
 test: setup ## Run all tests on real servers, in four processes (T=path runs one)
 	$(BIN)/pytest $(or $(T),-m "not lake" -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
 
-test-lake: setup ## Run the slow tests of the lake: its types, formats and history, and the functions for Spark jobs
+test-lake: setup ## Run slow tests and rare cases of the lake: types, formats, history, statements, doubts, functions for Spark jobs
 	$(BIN)/pytest -m lake tests/integration
 
 test-iceberg: setup ## Run the sink's tests with a lake in Iceberg; `make test` runs most of them only in Delta

@@ -20,7 +20,7 @@ from databus.manifest import State
 from databus.settings import Kafka
 from databus_binlog import Position
 from databus_messages.formats.databus import Encoder
-from databus_spark import apply_changes, delta, read_changes, read_dump
+from databus_spark import TypeOptions, apply_changes, delta, read_changes, read_dump
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.changes import changes_in
 from databus_spark.layout import Layout
@@ -38,6 +38,7 @@ pytestmark = [
 INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
 ALTER, CREATE, DROP, TRUNCATE = Action.ALTER, Action.CREATE, Action.DROP, Action.TRUNCATE
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
+_TYPES = TypeOptions()
 WIDER = describe_table("items", "id bigint(20)", "note text", "name varchar(50)")
 
 Change = tuple[Table, Action, Sequence[Row] | bytes]
@@ -87,10 +88,10 @@ def mirror(tmp_path: Path) -> str:
     return str(tmp_path / "mirror")
 
 
-def changes(records: DataFrame, table: Table = ITEMS) -> DataFrame:
+def changes(records: DataFrame, table: Table = ITEMS, types: TypeOptions = _TYPES) -> DataFrame:
     message = Encoder().rows_value(table, INSERT, [[None] * len(table.columns)])
     definition = msgspec.json.decode(message, type=dict[str, msgspec.Raw])["Table"]
-    return changes_in(records, bytes(definition).decode())
+    return changes_in(records, bytes(definition).decode(), types)
 
 
 def rows(spark: SparkSession, mirror: str) -> list[tuple[Any, ...]]:
@@ -298,6 +299,30 @@ def test_a_change_log_has_the_same_changes_as_the_topic(spark: SparkSession, top
         read_changes(spark, table="shop.orders", lake=lake.url)
     with pytest.raises(InvalidSettings, match="there is no change log in file:///nowhere"):
         read_changes(spark, table="shop.items", lake="file:///nowhere")
+
+
+def test_other_types_are_the_same_from_topic_change_log_and_dump(
+    spark: SparkSession, topic: Topic, tmp_path: Path
+) -> None:
+    types = TypeOptions(zero_dates="string", time_columns="microseconds")
+    spans = describe_table("spans", "id int(11)", "day date", "span time")
+    content = [[b"1", b"0000-00-00", b"-00:00:01"]]
+    expected, columns = [(1, "0000-00-00", -1_000_000)], ("id", "day", "span")
+    records = topic.batch((spans, INSERT, content))
+    assert list(map(tuple, changes(records, spans, types).select(*columns).collect())) == expected
+
+    lake = Layout(tmp_path.as_uri())
+    log = ChangeLog(spark, lake.changes)
+    log.start({})
+    log.append(decode_records(records, -1, 1), LogState(1))
+    found = read_changes(spark, table="shop.spans", lake=lake.url, types=types)
+    assert list(map(tuple, found.select(*columns).collect())) == expected
+
+    dumps = DumpServer(tmp_path, "shop")
+    manifest = dumps.manifest(Position(file="bin.000001", offset=4), {spans: content})
+    (tmp_path / manifest.id / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    dump = read_dump(spark, f"{tmp_path}/{manifest.id}", table="shop.spans", types=types)
+    assert list(map(tuple, dump.rows.select(*columns).collect())) == expected
 
 
 async def test_the_offsets_of_a_batch_are_those_at_the_call(spark: SparkSession, kafka: Server) -> None:

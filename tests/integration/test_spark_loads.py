@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from databus.dump_client import DumpApi
-from databus.errors import DumpUnusable, InvalidSettings, LakeUnavailable
+from databus.errors import DatabusError, DumpUnusable, InvalidSettings, LakeUnavailable
 from databus.events import Row, Table
 from databus.manifest import FileFormat
 from databus_binlog import Position
@@ -105,6 +105,13 @@ async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downlo
     assert read_rows(sink.spark, manifest, tables[1], dump.folder, TypeOptions()).count() == 1
     folder.delete()
     folder.delete()  # it is gone
+    assert folder.size("shop.whole.00001.jsonl.zst") is None
+
+    (tmp_path / "dump-1" / "shop.absent.00001.jsonl.zst").unlink()
+    async with DumpApi(sink.settings.dumps.url) as api:
+        with pytest.raises(DatabusError):
+            await fetch(sink.settings, print, api, manifest, Folder(sink.spark, sink.lake.downloads))
+    assert sink.dumps.downloaded[-1] == "shop.absent.00001.jsonl.zst"
     assert folder.size("shop.whole.00001.jsonl.zst") is None
 
 

@@ -17,7 +17,7 @@ def test_only_the_last_outcome_of_each_transaction_counts() -> None:
         log.gtid(), log.xa_prepare(TWO), log.gtid(), log.query(f"XA ROLLBACK {THREE}"),
         log.gtid(), log.rows(table), log.xa_prepare("X'34',X'',1", one_phase=True),
     )  # fmt: skip
-    scan = PreparedScan("server", "X'35',X'',1")
+    scan = PreparedScan("server")
     for event in (*again, *last, *others):
         scan.add(event)
     place = Position("", "binlog.7", 54)

@@ -28,7 +28,7 @@ _IMAGES = f"""
 """
 
 
-def align(messages: DataFrame, table: Table, definition: str) -> DataFrame:
+def align(messages: DataFrame, table: Table, definition: str, types: TypeOptions) -> DataFrame:
     """Bring the cells in `images` into the order of a table, whose `definition` is as in messages.
 
     `messages` are those of `databus_spark.messages.decode_messages`. A query fails at one that cannot be used.
@@ -37,7 +37,7 @@ def align(messages: DataFrame, table: Table, definition: str) -> DataFrame:
     names = _texts(column.name.lower() for column in table.columns)
     theirs = "get(_other.Columns, get(_indexes, {}))"
     checks = {
-        column.name: f"{theirs.format(index)} is null or {converts(column, theirs.format(index), TypeOptions())}"
+        column.name: f"{theirs.format(index)} is null or {converts(column, theirs.format(index), types)}"
         for index, column in enumerate(table.columns)
     }
     key = _texts(name.lower() for name in key_columns(table))

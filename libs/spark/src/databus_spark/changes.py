@@ -23,6 +23,7 @@ COLUMNS = {name: name for name in ("_seq", "_action", "_row", "_query", "_topic"
 }
 #: in the metadata of `_seq`: the definition of the columns, as in messages
 DEFINITION = "databus.definition"
+_TYPES = TypeOptions()
 
 _RECORDS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -40,11 +41,12 @@ def read_changes(
     start: Offsets | None = None,
     end: Offsets | None = None,
     stream: bool = False,
+    types: TypeOptions = ...,
 ) -> DataFrame: ...
 
 
 @overload
-def read_changes(spark: SparkSession, *, table: str, lake: str) -> DataFrame: ...
+def read_changes(spark: SparkSession, *, table: str, lake: str, types: TypeOptions = ...) -> DataFrame: ...
 
 
 def read_changes(
@@ -57,11 +59,12 @@ def read_changes(
     end: Offsets | None = None,
     stream: bool = False,
     lake: str = "",
+    types: TypeOptions = _TYPES,
 ) -> DataFrame:
     """Return the changes of a table, `schema.table`: each row image and each statement, in no order.
 
     They come from a topic in the `databus` format, or, only as a batch, from the change log of a lake. The columns are
-    those of the table, in the types of docs/reference/lake.md, and
+    those of the table, in the types of docs/reference/lake.md (`types`: as the settings `spark.types`), and
 
     * `_seq`: the sequence. `ORDER BY _seq, _row` gives the order of the changes.
     * `_action`: `insert`, `update_before`, `update_after`, `delete`; `create`, `alter`, `drop`, `truncate`
@@ -82,7 +85,7 @@ def read_changes(
     """
     schema, _, name = table.partition(".")
     if lake:
-        return _from_lake(spark, (schema, name), lake)
+        return _from_lake(spark, (schema, name), lake, types)
     if kafka is None or not topic:
         raise InvalidSettings("read_changes needs topic and kafka, or lake")
     if stream and end is not None:
@@ -93,10 +96,10 @@ def read_changes(
     else:
         batch = read_records(spark, kafka, found.starts, found.ends)
         records = spark.createDataFrame([], _RECORDS) if batch is None else batch
-    return changes_in(records, found.definition)
+    return changes_in(records, found.definition, types)
 
 
-def changes_in(records: DataFrame, definition: str) -> DataFrame:
+def changes_in(records: DataFrame, definition: str, types: TypeOptions = _TYPES) -> DataFrame:
     """Return the changes of a table in Kafka records, as `read_changes` does.
 
     `definition` is that of the columns, as in messages.
@@ -106,10 +109,11 @@ def changes_in(records: DataFrame, definition: str) -> DataFrame:
     mine = f"_schema <=> {literal(table.schema)} and _table <=> {literal(table.name)}"
     # of a record that cannot be used, the table may not be known
     unknown = "action = 'invalid' and (_schema is null or _table is null)"
-    return _typed(explode_images(align(messages.where(f"{mine} or {unknown}"), table, definition)), definition)
+    aligned = align(messages.where(f"{mine} or {unknown}"), table, definition, types)
+    return _typed(explode_images(aligned), definition, types)
 
 
-def _from_lake(spark: SparkSession, name: TableName, lake: str) -> DataFrame:
+def _from_lake(spark: SparkSession, name: TableName, lake: str, types: TypeOptions) -> DataFrame:
     log = ChangeLog(spark, Layout(lake).changes)
     if not log.exists:
         raise InvalidSettings(f"there is no change log in {lake}: check the URL")
@@ -125,15 +129,15 @@ def _from_lake(spark: SparkSession, name: TableName, lake: str) -> DataFrame:
     images = sql.expr("if(_row is null, null, array(cells))")
     messages = with_definition.withColumnRenamed("_action", "action").withColumn("images", images)
     newest = known[-1][1]
-    aligned = align(messages, decode_definition(newest), newest).withColumnRenamed("action", "_action")
-    return _typed(aligned.withColumn("cells", sql.col("images")[0]), newest)
+    aligned = align(messages, decode_definition(newest), newest, types).withColumnRenamed("action", "_action")
+    return _typed(aligned.withColumn("cells", sql.col("images")[0]), newest, types)
 
 
-def _typed(entries: DataFrame, definition: str) -> DataFrame:
+def _typed(entries: DataFrame, definition: str, types: TypeOptions) -> DataFrame:
     table = decode_definition(definition)
-    columns = lake_columns(table, TypeOptions())
+    columns = lake_columns(table, types)
     if reserved := sorted({name.lower() for name in columns} & COLUMNS.keys()):
         raise InvalidSettings(f"{table.full_name} has a column {reserved[0]}, a name that read_changes uses")
-    cells = typed_cells(table, columns, TypeOptions())
+    cells = typed_cells(table, columns, types)
     rows = entries.selectExpr(*cells, *(f"{text} as {name}" for name, text in COLUMNS.items()))
     return rows.withColumn("_seq", sql.col("_seq").alias("_seq", metadata={DEFINITION: definition}))

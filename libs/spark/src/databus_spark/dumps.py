@@ -18,6 +18,7 @@ from databus_spark.folder import Folder
 from databus_spark.types import TypeOptions, lake_columns, typed_cells
 
 _MANIFEST = "manifest.json"
+_TYPES = TypeOptions()
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Dump:
     manifest: Manifest
 
 
-def read_dump(spark: SparkSession, source: str, *, table: str, folder: str = "") -> Dump:
-    """Return a table, `schema.table`, of a dump.
+def read_dump(spark: SparkSession, source: str, *, table: str, folder: str = "", types: TypeOptions = _TYPES) -> Dump:
+    """Return a table, `schema.table`, of a dump; `types`: as for `read_changes`.
 
     `source` is the URL of dump-api, or the folder of a dump that was downloaded. From dump-api, the files of the table
     in the newest complete dump that has it are downloaded, under a lease, to `folder/ID`. The DataFrame reads them
@@ -43,7 +44,7 @@ def read_dump(spark: SparkSession, source: str, *, table: str, folder: str = "")
     if source.startswith(("http://", "https://")):
         if not folder:
             raise InvalidSettings("read_dump needs a folder for the files of the dump, which all executors see")
-        return _open(spark, *wait_for(_download(spark, source, table, folder)), table)
+        return _open(spark, *wait_for(_download(spark, source, table, folder)), table, types)
     files = Folder(spark, source.rstrip("/"))
     if files.size(_MANIFEST) is None:
         raise DumpUnusable(f"{source} has no {_MANIFEST}, so it is not the folder of a dump: check the path")
@@ -52,7 +53,7 @@ def read_dump(spark: SparkSession, source: str, *, table: str, folder: str = "")
         manifest = msgspec.json.decode(text[0] if text else "", type=Manifest)
     except msgspec.DecodeError as error:
         raise DumpUnusable(f"{source}/{_MANIFEST} cannot be read: download the dump again") from error
-    return _open(spark, manifest, files, table)
+    return _open(spark, manifest, files, table, types)
 
 
 async def _download(spark: SparkSession, url: str, name: str, folder: str) -> tuple[Manifest, Folder]:
@@ -73,14 +74,14 @@ async def _download(spark: SparkSession, url: str, name: str, folder: str) -> tu
     return manifest, files
 
 
-def _open(spark: SparkSession, manifest: Manifest, files: Folder, name: str) -> Dump:
+def _open(spark: SparkSession, manifest: Manifest, files: Folder, name: str, types: TypeOptions) -> Dump:
     table = _find(manifest, name)
     if table is None:
         raise DumpUnusable(f"dump {manifest.id} has no table {name}: check the name, or request a dump of it")
     for file in files_of(manifest, table):
         if files.size(file.name) != file.bytes:
             raise DumpUnusable(f"dump {manifest.id}: {file.name} is not complete in {files.path}: download it again")
-    rows, types = read_rows(spark, manifest, table, files, TypeOptions()), TypeOptions()
+    rows = read_rows(spark, manifest, table, files, types)
     return Dump(rows.selectExpr(*typed_cells(table, lake_columns(table, types), types), f"'' as {SEQUENCE}"), manifest)
 
 

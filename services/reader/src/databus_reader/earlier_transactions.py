@@ -45,7 +45,10 @@ class EarlierTransactions:
         found: dict[str, PreparedTransaction | None] = {}
         later: set[str] = set()
         for file in reversed(files[: files.index(commit.file) + 1] if commit.file in files else []):
-            scan = await self._scan(xid, file, commit.start if file == commit.file else None)
+            is_last = file == commit.file  # each start of a server begins a file, so there was no crash within it
+            crashed = xid if self._server.flavor == "mariadb" and not is_last else ""
+            scan = PreparedScan(self._server.identity, crashed)
+            await self._scan(scan, file, commit.start if is_last else None)
             found |= {each: transaction for each, transaction in scan.open.items() if each not in later}
             later |= scan.seen
             if xid in later:
@@ -58,9 +61,8 @@ class EarlierTransactions:
             )
         return found
 
-    async def _scan(self, xid: str, file: str, until: int | None) -> PreparedScan:
+    async def _scan(self, scan: PreparedScan, file: str, until: int | None) -> None:
         """Read a file, up to an offset."""
-        scan = PreparedScan(self._server.identity, xid)
         async with connect_source(self._settings.source, self._host) as session:
             async for event, _ in self._events(session, Position("", file, _FIRST_OFFSET), self._tracker.copy()):
                 if isinstance(event, Rotate) and event.artificial:  # the first event, which is in no file
@@ -68,7 +70,6 @@ class EarlierTransactions:
                 if event.file != file or (until is not None and event.start >= until):
                     break
                 scan.add(event)
-        return scan
 
     async def read(self, transaction: PreparedTransaction) -> HeldTransaction:
         """Read the rows of a transaction again."""

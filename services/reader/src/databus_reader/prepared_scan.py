@@ -5,16 +5,16 @@ from databus_binlog import AnyEvent, Gtid, OversizedRows, Position, Query, Rows,
 
 
 class PreparedScan:
-    """Takes the events of a part of the binlog of a server in order, to find the transaction `xid`.
+    """Takes the events of a part of the binlog of a server in order. `server` is the server's identity.
 
-    `server` is the server's identity. MariaDB logs an outcome before its engine carries it out. After a crash in
-    between, the transaction is still prepared, and another outcome is logged, which is the true one. So if `xid` was
-    committed, its rows are published; if it was rolled back, it may still be committed.
+    MariaDB logs an outcome before its engine carries it out. After a crash in between, the transaction is prepared
+    again, and gets another outcome. `crashed` is the XID of a transaction that may be such a one: if it was committed
+    in this part, its rows were published then; if it was rolled back, it may be committed now.
     """
 
-    def __init__(self, server: str, xid: str) -> None:
+    def __init__(self, server: str, crashed: str = "") -> None:
         self._server = server
-        self._xid = xid
+        self._crashed = crashed
         #: XID → transaction that is open at the end; None if it has no captured rows, or none that are still to publish
         self.open: dict[str, PreparedTransaction | None] = {}
         #: XIDs of all transactions that are prepared, committed or rolled back
@@ -35,7 +35,7 @@ class PreparedScan:
                 self.open[event.xid] = self._transaction(event, self._captured) if self._captured else None
             case Query() if event.query[:12].upper().startswith((b"XA COMMIT ", b"XA ROLLBACK ")):
                 _, verb, xid = event.query.decode().split(None, 2)
-                if xid != self._xid:
+                if xid != self._crashed:
                     self.seen.add(xid)
                     self.open.pop(xid, None)
                 elif verb.upper() == "COMMIT":

@@ -1,12 +1,14 @@
 """Dumps: fetch the files of one, read them, and load them into mirrors."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
-from databus.errors import DumpUnusable
+from databus.errors import DumpUnusable, LakeUnavailable
 from databus.events import Table
 from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
@@ -62,12 +64,18 @@ async def fetch(
 ) -> PassedDump:
     """Download a dump into the lake under a lease, and wait until the pipeline has passed its position.
 
-    The dump is known to have `transaction` and all before it.
+    The dump is known to have `transaction` and all before it. After an error, its files are deleted.
     """
     mirrored = [table for table in _kept(settings, manifest) if table.primary_key]
-    async with api.leased(manifest.id):
-        await download(api, say, manifest, mirrored, downloads.inside(manifest.id))
-    return await passed(settings, say, manifest, downloads, transaction)
+    folder = downloads.inside(manifest.id)
+    try:
+        async with api.leased(manifest.id):
+            await download(api, say, manifest, mirrored, folder)
+        return await passed(settings, say, manifest, downloads, transaction)
+    except BaseException:
+        with suppress(LakeUnavailable):
+            await asyncio.to_thread(folder.delete)
+        raise
 
 
 async def passed(
@@ -87,11 +95,13 @@ async def passed(
 def load_mirrors(spark: SparkSession, lake: Lake, dump: PassedDump) -> None:
     """Replace mirrors by a dump that is downloaded, each in one commit, and delete its files."""
     tables = list(filter(has_mirror, dump.tables))
-    for table in tables:
-        if lake.load(read_rows(spark, dump.manifest, table, dump.folder, lake.types), table, dump.state(table)):
-            log_loaded(dump, table)
-    lake.tables.add((table.schema, table.name) for table in tables)
-    dump.folder.delete()
+    try:
+        for table in tables:
+            if lake.load(read_rows(spark, dump.manifest, table, dump.folder, lake.types), table, dump.state(table)):
+                log_loaded(dump, table)
+        lake.tables.add((table.schema, table.name) for table in tables)
+    finally:
+        dump.folder.delete()
 
 
 def has_mirror(table: Table) -> bool:

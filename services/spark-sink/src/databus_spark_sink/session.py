@@ -31,10 +31,8 @@ _REQUIRED = {
 }
 _DEFAULTS = {
     "spark.driver.memory": "1g",
-    # For a heap of this size, it takes less time of the CPUs than G1.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
-    # Each table's merge has about 100 generated classes. Spark keeps 100 by default, and compiles the others each time.
-    "spark.sql.codegen.cache.maxEntries": "5000",
+    # A batch of one table has about 100 generated classes. Spark keeps 100, and would compile the others each time.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

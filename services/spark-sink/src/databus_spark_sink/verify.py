@@ -72,13 +72,13 @@ def compare(spark: SparkSession, layout: Layout, dump: PassedDump, table: Table,
             "start the sink with these, and wait until it has loaded the mirror again"
         )
     end = time.monotonic() + _TIMEOUT_SECONDS
-    while not _covers(log.state(), dump.base) or mirror.changes(dump.base.until).images:
+    while (last := _covered(log.state(), dump.base)) is None or mirror.changes(last).images:
         if time.monotonic() > end:
             raise LakeUnavailable(f"the mirror of {table.full_name} does not get what the database has: is it parked?")
         time.sleep(_POLL_SECONDS)  # until the sink has what the dump has
         mirror = Mirror(spark, log, name, _path(layout, table), types)
         rows, state = mirror.rows()
-    last = max(state.transaction, dump.base.until)
+    last = max(state.transaction, last)
     folder = Folder(spark, layout.downloads).inside(f"{dump.manifest.id}.expected")
     expected = Mirror(spark, log, name, folder.path, types)
     try:
@@ -90,16 +90,19 @@ def compare(spark: SparkSession, layout: Layout, dump: PassedDump, table: Table,
         folder.delete()
 
 
-def _covers(state: LogState, base: DumpBase) -> bool:
-    """Return whether a change log has all changes of its tables that a dump has.
+def _covered(state: LogState, base: DumpBase) -> int | None:
+    """Return the transaction up to which a change log has all changes that a dump has; None if it lacks some.
 
-    While they are quiet, the sink only notes in memory which transactions of other tables it has passed.
+    While the lake's tables are quiet, the sink only notes in memory which transactions of other tables it has passed.
+    Then the offsets tell.
     """
-    passed = (base.passed or {}).items()
-    has_records = all(
-        state.offsets.get(topic, {}).get(p, 0) >= end for topic, ends in passed for p, end in ends.items()
-    )
-    return state.transaction >= base.until or (base.passed is not None and has_records)
+    if state.transaction >= base.until:
+        return base.until
+    if base.passed is None:
+        return None
+    ends = [(topic, partition, end) for topic, each in base.passed.items() for partition, end in each.items()]
+    has_all = all(state.offsets.get(topic, {}).get(partition, 0) >= end for topic, partition, end in ends)
+    return state.transaction if has_all else None
 
 
 def _path(layout: Layout, table: Table) -> str:
