@@ -147,10 +147,11 @@ def alter_table(random: Random, table: str, columns: Columns) -> list[str]:
     random.shuffle(free)
     random.shuffle(others)
     parts: list[str] = []
+    added: list[str] = []  # their places are drawn when it is known which columns nothing else touches
     for _ in range(random.choice([1, 1, 1, 2, 3])):
         match random.randrange(8):
             case 0 | 1 if free and len(columns) < _MOST_COLUMNS:
-                parts.append(f"ADD COLUMN {_definition(random, free.pop())}{_place(random, columns, others)}")
+                added.append(f"ADD COLUMN {_definition(random, free.pop())}")
             case 2 if others and len(others) > 1:
                 parts.append(f"DROP COLUMN {identifier(others.pop().name)}")
             case 3 if others:
@@ -168,6 +169,7 @@ def alter_table(random: Random, table: str, columns: Columns) -> list[str]:
                 parts.append(_modify(random, others.pop(), free))
             case _:
                 pass
+    parts += [text + _place(random, columns, others) for text in added]
     key = [column for column in columns if column.in_key]
     if not parts and random.random() < 0.5:
         parts = [_modify(random, random.choice(key), [])]

@@ -34,7 +34,7 @@ def test_a_second_outcome_after_a_crash_finds_rows_that_are_still_to_publish() -
     prepare = log.gtid("0-1-7"), log.rows(table), log.xa_prepare(ONE)
     for event in (*prepare, log.gtid(), log.query(f"XA ROLLBACK {ONE}")):
         outcome.add(event)
-    assert (rows := outcome.open[ONE]) and rows.gtid == "0-1-7"
+    assert (rows := outcome.open[ONE]) and rows.gtid == "0-1-7" and not outcome.committed
     for event in (log.gtid(), log.query(f"XA COMMIT {ONE}")):
         outcome.add(event)
-    assert outcome.open == {ONE: None}
+    assert outcome.open == {ONE: None} and outcome.committed

@@ -65,6 +65,7 @@ class LogEvent(StrEnum):
     PREPARED = "prepared", "An XA transaction with captured rows is prepared for more than a minute (once each)."
     PREPARED_READ = "prepared_read", "The rows of an XA transaction that was prepared before the start are read again."
     PREPARED_SEARCHED = "prepared_searched", "The XA PREPARE of a transaction is not known; the binlog is searched."
+    COMMITTED_AGAIN = "committed_again", "MariaDB crashed during an XA COMMIT whose rows are published; it is repeated."
 
     # --- publisher
     GENERATION_OPENED = "generation_opened", "The publisher waits for a reader that continues after `transaction`."

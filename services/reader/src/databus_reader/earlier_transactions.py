@@ -51,6 +51,12 @@ class EarlierTransactions:
             await self._scan(scan, file, commit.start if is_last else None)
             found |= {each: transaction for each, transaction in scan.open.items() if each not in later}
             later |= scan.seen
+            if scan.committed:
+                text = (
+                    f"XA transaction {xid} is committed again, after a crash of the server during its first XA COMMIT"
+                )
+                advice = "its rows were published then; if one of its tables was loaded in between, load it again"
+                log.warning(LogEvent.COMMITTED_AGAIN, f"{text}; {advice}", position=where)
             if xid in later:
                 break
         if xid not in found:

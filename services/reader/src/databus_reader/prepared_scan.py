@@ -19,6 +19,8 @@ class PreparedScan:
         self.open: dict[str, PreparedTransaction | None] = {}
         #: XIDs of all transactions that are prepared, committed or rolled back
         self.seen: set[str] = set()
+        #: whether this part has an XA COMMIT of `crashed`
+        self.committed = False
         self._group: Gtid | None = None
         #: the open group, if it has captured rows
         self._captured: Gtid | None = None
@@ -41,6 +43,7 @@ class PreparedScan:
                 elif verb.upper() == "COMMIT":
                     self.seen.add(xid)
                     self.open[xid] = None
+                    self.committed = True
 
     def _transaction(self, event: XaPrepare, group: Gtid) -> PreparedTransaction:
         return PreparedTransaction(
