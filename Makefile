@@ -27,7 +27,7 @@ up: setup ## Start servers and services, leave them running, print their URLs
 down: ## Stop everything that was started here
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
 
-test: setup ## Run all tests on real servers, in four processes (T=path runs one)
+test: setup ## Run the tests on real servers, but those marked `lake`, in four processes (T=path runs one)
 	$(BIN)/pytest $(or $(T),-m "not lake" -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
 
 test-lake: setup ## Run slow tests and rare cases of the lake: types, formats, history, statements, doubts, functions for Spark jobs

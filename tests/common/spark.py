@@ -1,4 +1,11 @@
-"""Properties with which Spark is fast with few rows."""
+"""What tests with Spark share: properties with which it is fast with few rows, and a mark."""
+
+import pytest
+
+#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
+leaves_sockets = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+)
 
 #: Queries are interpreted. The demo runs Spark's default, generated code.
 FEW_ROWS = {

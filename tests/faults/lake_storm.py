@@ -36,8 +36,6 @@ _FENCE = "fence"
 _VICTIMS: tuple[Service, ...] = ("spark-sink", "spark-sink", "spark-sink", "publisher", "reader")
 #: a sink that catches up on a busy machine takes long
 _PATIENCE_SECONDS = 600
-#: a table that was parked again waits longer each time
-_HEALING_SECONDS = 120
 _LOGIN: dict[str, Any] = {"autocommit": True, "charset": "utf8mb4"}
 _SESSION = "SET time_zone = '+00:00', lock_wait_timeout = 5, innodb_lock_wait_timeout = 3"
 
@@ -239,7 +237,7 @@ class LakeStorm:
         return False
 
     async def _settle(self) -> None:
-        """Wait until everything is in the lake, and parked tables are loaded again."""
+        """Wait until everything is in the lake."""
         for service in SERVICES:
             if not self.pipeline.pid(service):
                 self.pipeline.spawn(service)
@@ -250,9 +248,6 @@ class LakeStorm:
             await _execute(connection, f"INSERT INTO {_FENCE} VALUES ({self._round})")
         await observe.until_published(self.source, self.pipeline)
         await observe.until_in_lake(self.pipeline)
-        until = asyncio.get_running_loop().time() + _HEALING_SECONDS
-        while parked_tables(self.pipeline.lake) and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110
-            await asyncio.sleep(1)
 
     # --- the comparison -----------------------------------------------------------------------------------------------
 

@@ -10,14 +10,7 @@ from databus.settings import Settings
 from databus.settings import Spark as SparkSection
 from databus_spark.layout import Layout
 from databus_spark_sink import service
-from integration.sink_peers import (
-    Cells,
-    DumpServer,
-    SamplePublisher,
-    describe_table,
-    read,
-    read_with_spark,
-)
+from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, read_with_spark
 
 INSERT, UPDATE, DELETE, ALTER = Action.INSERT, Action.UPDATE, Action.DELETE, Action.ALTER
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")

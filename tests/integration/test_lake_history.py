@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from common.spark import leaves_sockets
 from databus import names
 from databus.errors import UsageError
 from databus.events import Action, QueryEvent, Row, Table
@@ -30,7 +31,7 @@ from integration.sink_peers import Cells, describe_table, on_both_formats, read_
 
 pytestmark = [
     pytest.mark.lake,
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+    leaves_sockets,
 ]
 
 ITEMS = describe_table("items", "id int(11)")

@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from common.spark import leaves_sockets
 from databus import names
 from databus.errors import CannotApply, ChangesLost, DumpUnusable, InvalidSettings
 from databus.events import Action, QueryEvent, Row, Table
@@ -25,20 +26,19 @@ from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.changes import changes_in
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
+from databus_spark.types import DEFAULT_TYPES
 from databus_wire.kafka_records import sequence_text
 from devstack import Server
 from integration.sink_peers import DumpServer, SamplePublisher, describe_table, serving
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
 pytestmark = [
     pytest.mark.lake,
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+    leaves_sockets,
 ]
 
 INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
 ALTER, CREATE, DROP, TRUNCATE = Action.ALTER, Action.CREATE, Action.DROP, Action.TRUNCATE
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
-_TYPES = TypeOptions()
 WIDER = describe_table("items", "id bigint(20)", "note text", "name varchar(50)")
 
 Change = tuple[Table, Action, Sequence[Row] | bytes]
@@ -88,7 +88,7 @@ def mirror(tmp_path: Path) -> str:
     return str(tmp_path / "mirror")
 
 
-def changes(records: DataFrame, table: Table = ITEMS, types: TypeOptions = _TYPES) -> DataFrame:
+def changes(records: DataFrame, table: Table = ITEMS, types: TypeOptions = DEFAULT_TYPES) -> DataFrame:
     message = Encoder().rows_value(table, INSERT, [[None] * len(table.columns)])
     definition = msgspec.json.decode(message, type=dict[str, msgspec.Raw])["Table"]
     return changes_in(records, bytes(definition).decode(), types)

@@ -6,6 +6,7 @@ import pytest
 from deltalake import DeltaTable
 from prometheus_client import REGISTRY
 
+from common.spark import leaves_sockets
 from common.waiting import cancelled, eventually
 from databus.errors import UsageError
 from databus.log_events import LogEvent
@@ -15,12 +16,9 @@ from databus_spark_sink import service
 from databus_spark_sink.resync import resync
 from databus_spark_sink.verify import verify
 from integration.sink import DELETE, INSERT, ITEMS, Sink
-from integration.sink_peers import (
-    on_both_formats,
-)
+from integration.sink_peers import on_both_formats
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = leaves_sockets
 
 
 @pytest.mark.lake

@@ -9,6 +9,7 @@ from aiokafka.admin.records_to_delete import RecordsToDelete
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from common.spark import leaves_sockets
 from databus.errors import LakeUnavailable
 from databus.events import Action
 from databus_binlog import ABSENT
@@ -17,13 +18,9 @@ from databus_spark.mirror import Mirror
 from databus_spark_sink.verify import verify
 from databus_wire.kafka_records import sequence_text
 from integration.sink import ALTER, INSERT, ITEMS, KEY, UPDATE, Sink
-from integration.sink_peers import (
-    describe_table,
-    on_both_formats,
-)
+from integration.sink_peers import describe_table, on_both_formats
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = leaves_sockets
 
 
 @pytest.mark.lake

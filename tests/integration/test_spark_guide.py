@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 
 from common.connections import Execute
 from common.pipelines import MakePipeline, run_until_idle
+from common.spark import leaves_sockets
 from databus.dump_client import DumpApi
 from devstack import Server
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/guide/spark.md").read_text()
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = leaves_sockets
 
 
 def test_the_guide_names_the_versions_that_the_sink_uses() -> None:

@@ -1,16 +1,15 @@
 """Messages become entries of the change log."""
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from common.spark import leaves_sockets
 from databus import names
 from databus_spark.messages import decode_records
 from databus_spark.mirror import DumpBase
 from databus_wire.kafka_records import sequence_text
 from integration.sink import KEY
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = leaves_sockets
 
 
 WRONG = {

@@ -2,6 +2,7 @@
 
 import pytest
 
+from common.spark import leaves_sockets
 from databus.events import Action
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
@@ -9,12 +10,9 @@ from databus.settings import Settings
 from databus_spark_sink import cuts
 from databus_spark_sink.lake import Lake
 from integration.sink import DELETE, INSERT, ITEMS, UPDATE, Sink
-from integration.sink_peers import (
-    describe_table,
-)
+from integration.sink_peers import describe_table
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = leaves_sockets
 
 
 async def test_updates_deletes_and_key_changes_are_applied_in_order(sink: Sink) -> None:

@@ -6,19 +6,16 @@ from decimal import Decimal
 import pytest
 from pyspark.errors import PySparkException
 
+from common.spark import leaves_sockets
 from databus.events import Action
 from databus_spark.changelog import TableChanges
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
 from databus_spark_sink import cuts
 from integration.sink import ALTER, INSERT, ITEMS, UPDATE, Sink
-from integration.sink_peers import (
-    describe_table,
-    on_both_formats,
-)
+from integration.sink_peers import describe_table, on_both_formats
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = leaves_sockets
 
 
 @on_both_formats

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from common.column_types import tables
+from common.spark import leaves_sockets
 from databus import names
 from databus.events import Action, Table
 from databus_messages.formats.databus import Encoder
@@ -25,10 +26,9 @@ from devstack import Kind
 from golden.cases import KINDS, Case, path
 from integration.sink_peers import describe_table
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
 pytestmark = [
     pytest.mark.lake,
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+    leaves_sockets,
 ]
 
 MOST = "9" * 35 + "." + "9" * 30

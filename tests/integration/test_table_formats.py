@@ -11,15 +11,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from common.spark import leaves_sockets
 from databus_spark import delta, iceberg
 from databus_spark.changelog import COLUMNS
 from databus_spark.formats import FORMATS, open_table, other_format
 from databus_spark.table import LakeTable
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
 pytestmark = [
     pytest.mark.lake,
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+    leaves_sockets,
 ]
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from common.connections import Execute
 from common.pipelines import Consume, MakePipeline
+from common.spark import leaves_sockets
 from common.token_endpoint import Signer, TokenEndpoint
 from common.token_endpoint import serving as serving_tokens
 from databus.errors import InvalidSettings
@@ -35,8 +36,7 @@ from integration.dump_api import Api, produce
 from integration.secure.settings import Section, but, count_topics
 from integration.sink_peers import DumpServer, SamplePublisher, describe_table, read, serving
 
-#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = leaves_sockets
 
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
 

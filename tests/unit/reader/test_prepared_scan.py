@@ -37,4 +37,7 @@ def test_a_second_outcome_after_a_crash_finds_rows_that_are_still_to_publish() -
     assert (rows := outcome.open[ONE]) and rows.gtid == "0-1-7" and not outcome.committed
     for event in (log.gtid(), log.query(f"XA COMMIT {ONE}")):
         outcome.add(event)
-    assert outcome.open == {ONE: None} and outcome.committed
+    assert (outcome.open, outcome.seen, outcome.committed) == ({}, {ONE}, True)
+    for event in (log.gtid(), log.xa_prepare(ONE)):  # the XID is used again
+        outcome.add(event)
+    assert (outcome.open, outcome.committed) == ({ONE: None}, False)

@@ -125,6 +125,10 @@ def test_a_column_that_becomes_not_null_must_not_have_nulls() -> None:
         ("decimal(8,2) NOT NULL", "0"),
         ("varchar(9) DEFAULT 'it''s'", "cast(cast('it\\'s' as binary) as string)"),
         ("varchar(9) DEFAULT NULL", "null"),
+        (
+            "datetime(3) DEFAULT '2020-01-02 03:04:05.678'",
+            "try_cast(cast(cast('2020-01-02 03:04:05.678' as binary) as string) as timestamp_ntz)",
+        ),
     ],
 )
 def test_rows_that_exist_have_the_default_of_a_new_column(definition: str, value: str) -> None:
@@ -138,6 +142,7 @@ def test_rows_that_exist_have_the_default_of_a_new_column(definition: str, value
     "definition",
     [
         "datetime DEFAULT CURRENT_TIMESTAMP",
+        "datetime(3) DEFAULT '2020-01-02 03:04:05.6789'",
         "varchar(36) DEFAULT (uuid())",
         "int AS (id + 1)",
         "timestamp NOT NULL",

@@ -32,7 +32,7 @@ _CANONICAL = {
     _INTEGERS: re.compile(r"[+-]?\d+"),
     ("decimal", "float", "double"): re.compile(r"[+-]?\d+(\.\d+)?"),
     ("date",): re.compile(r"\d{4}-\d\d-\d\d"),
-    ("datetime",): re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
+    ("datetime",): re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"),
     ("char", "varchar"): re.compile(r".*", re.DOTALL),
 }
 
@@ -128,7 +128,9 @@ def _initial(column: Column, added: ColumnDefinition, types: TypeOptions) -> str
     pattern = next((pattern for kinds, pattern in _CANONICAL.items() if kind in kinds), None)
     # the text of these has as many digits as the type
     is_padded = size > 0 and kind in {"decimal", "datetime"} and lake_type(column, types) == "string"
-    if pattern is None or not pattern.fullmatch(added.default) or is_padded:
+    # servers round or truncate further digits
+    is_rounded = kind == "datetime" and len(added.default.partition(".")[2]) > size
+    if pattern is None or not pattern.fullmatch(added.default) or is_padded or is_rounded:
         raise CannotApply(f"column {column.name} of type {column.raw_type} was added with a default")
     return value(column, f"cast({literal(added.default)} as binary)", types)
 

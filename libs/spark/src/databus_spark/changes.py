@@ -15,7 +15,7 @@ from databus_spark.layout import Layout
 from databus_spark.messages import decode_messages, explode_images
 from databus_spark.records import read_records, stream_records
 from databus_spark.topic import read_range
-from databus_spark.types import TypeOptions, lake_columns, literal, typed_cells
+from databus_spark.types import DEFAULT_TYPES, TypeOptions, lake_columns, literal, typed_cells
 
 #: columns beside those of the table → their SQL
 COLUMNS = {name: name for name in ("_seq", "_action", "_row", "_query", "_topic", "_partition", "_offset", "_time")} | {
@@ -23,7 +23,6 @@ COLUMNS = {name: name for name in ("_seq", "_action", "_row", "_query", "_topic"
 }
 #: in the metadata of `_seq`: the definition of the columns, as in messages
 DEFINITION = "databus.definition"
-_TYPES = TypeOptions()
 
 _RECORDS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -59,7 +58,7 @@ def read_changes(
     end: Offsets | None = None,
     stream: bool = False,
     lake: str = "",
-    types: TypeOptions = _TYPES,
+    types: TypeOptions = DEFAULT_TYPES,
 ) -> DataFrame:
     """Return the changes of a table, `schema.table`: each row image and each statement, in no order.
 
@@ -99,7 +98,7 @@ def read_changes(
     return changes_in(records, found.definition, types)
 
 
-def changes_in(records: DataFrame, definition: str, types: TypeOptions = _TYPES) -> DataFrame:
+def changes_in(records: DataFrame, definition: str, types: TypeOptions) -> DataFrame:
     """Return the changes of a table in Kafka records, as `read_changes` does.
 
     `definition` is that of the columns, as in messages.

@@ -15,10 +15,9 @@ from databus_spark.blocking import wait_for
 from databus_spark.definitions import SEQUENCE
 from databus_spark.dump_files import download, files_of, read_rows
 from databus_spark.folder import Folder
-from databus_spark.types import TypeOptions, lake_columns, typed_cells
+from databus_spark.types import DEFAULT_TYPES, TypeOptions, lake_columns, typed_cells
 
 _MANIFEST = "manifest.json"
-_TYPES = TypeOptions()
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,9 @@ class Dump:
     manifest: Manifest
 
 
-def read_dump(spark: SparkSession, source: str, *, table: str, folder: str = "", types: TypeOptions = _TYPES) -> Dump:
+def read_dump(
+    spark: SparkSession, source: str, *, table: str, folder: str = "", types: TypeOptions = DEFAULT_TYPES
+) -> Dump:
     """Return a table, `schema.table`, of a dump; `types`: as for `read_changes`.
 
     `source` is the URL of dump-api, or the folder of a dump that was downloaded. From dump-api, the files of the table

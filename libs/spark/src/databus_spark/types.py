@@ -45,6 +45,9 @@ class TypeOptions(msgspec.Struct, frozen=True):
     json_columns: Literal["string", "variant"] = "string"
 
 
+DEFAULT_TYPES = TypeOptions()
+
+
 def type_options(settings: SparkTypes) -> TypeOptions:
     """Return the options that the settings have."""
     return TypeOptions(settings.zero_dates, settings.time_columns, settings.json_columns)

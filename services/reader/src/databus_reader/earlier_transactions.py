@@ -57,6 +57,7 @@ class EarlierTransactions:
                 )
                 advice = "its rows were published then; if one of its tables was loaded in between, load it again"
                 log.warning(LogEvent.COMMITTED_AGAIN, f"{text}; {advice}", position=where)
+                found[xid] = None
             if xid in later:
                 break
         if xid not in found:

@@ -15,11 +15,11 @@ class PreparedScan:
     def __init__(self, server: str, crashed: str = "") -> None:
         self._server = server
         self._crashed = crashed
-        #: XID → transaction that is open at the end; None if it has no captured rows, or none that are still to publish
+        #: XID → transaction that is open at the end; None if it has no captured rows
         self.open: dict[str, PreparedTransaction | None] = {}
         #: XIDs of all transactions that are prepared, committed or rolled back
         self.seen: set[str] = set()
-        #: whether this part has an XA COMMIT of `crashed`
+        #: whether the last outcome of `crashed` is XA COMMIT, and no XA PREPARE follows it
         self.committed = False
         self._group: Gtid | None = None
         #: the open group, if it has captured rows
@@ -35,15 +35,14 @@ class PreparedScan:
             case XaPrepare(one_phase=False):
                 self.seen.add(event.xid)
                 self.open[event.xid] = self._transaction(event, self._captured) if self._captured else None
+                self.committed &= event.xid != self._crashed
             case Query() if event.query[:12].upper().startswith((b"XA COMMIT ", b"XA ROLLBACK ")):
                 _, verb, xid = event.query.decode().split(None, 2)
-                if xid != self._crashed:
-                    self.seen.add(xid)
-                    self.open.pop(xid, None)
-                elif verb.upper() == "COMMIT":
-                    self.seen.add(xid)
-                    self.open[xid] = None
-                    self.committed = True
+                if xid == self._crashed and verb.upper() == "ROLLBACK":
+                    return
+                self.seen.add(xid)
+                self.open.pop(xid, None)
+                self.committed |= xid == self._crashed
 
     def _transaction(self, event: XaPrepare, group: Gtid) -> PreparedTransaction:
         return PreparedTransaction(
