@@ -8,6 +8,7 @@ import os
 import shutil
 from base64 import b64decode
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -228,6 +229,31 @@ async def test_an_interrupted_dump_is_failed_even_if_its_manifest_cannot_be_repl
     found = reopen(tmp_path).get(DUMP)
     assert found
     assert found.state is State.FAILED
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+async def test_a_dump_is_not_failed_before_its_files_are_removed(
+    tmp_path: Path, full: Callable[[], None], monkeypatch: pytest.MonkeyPatch, is_full: bool
+) -> None:
+    store = reopen(tmp_path)
+    running = manifest(DUMP, State.RUNNING)
+    await store.save(running)
+    (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").touch()
+    states, unlink = [], Path.unlink
+
+    def note_state(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix == ".zst":
+            states.append(store.newest_first()[0].state)
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", note_state)
+    if is_full:
+        full()
+    with pytest.raises(StorageFull) if is_full else nullcontext():
+        await store.fail(running, "the volume is full")
+    assert states == [State.RUNNING]
+    assert store.newest_first()[0].state is State.FAILED
+    assert names_in(tmp_path / DUMP) == ["manifest.json"]
 
 
 @both_formats

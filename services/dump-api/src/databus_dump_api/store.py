@@ -86,11 +86,16 @@ class DumpStore:
         self._manifests[manifest.id] = manifest
 
     async def fail(self, manifest: Manifest, error: str) -> None:
-        """Record why a dump failed, and remove its files. Raises StorageFull or StorageUnavailable."""
+        """Remove a dump's files, and record why it failed. Raises StorageFull or StorageUnavailable.
+
+        The dump is visible as failed at the end, also after an error: until then it cannot be deleted.
+        """
         failed = _failed(manifest, error)
-        self._manifests[manifest.id] = failed
-        await asyncio.to_thread(self._remove_files, manifest.id)
-        await self.save(failed)
+        try:
+            await asyncio.to_thread(self._remove_files, manifest.id)
+            await asyncio.to_thread(self._write, failed)
+        finally:
+            self._manifests[manifest.id] = failed
 
     async def remove(self, dump: str) -> None:
         """Delete a dump. Without its manifest, a crash cannot bring the dump back. Raises StorageUnavailable."""
