@@ -1,6 +1,6 @@
 """All metrics, for Prometheus. docs/reference/metrics.md describes them; health is in `runtime`."""
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 
 LEADER = Gauge("databus_leader", "1 while this process is the active replica of its service", ["role"])
 
@@ -69,6 +69,14 @@ LEASE_CONFLICTS = Counter("databus_dump_lease_conflicts", "Deletions refused bec
 
 SINK_ROWS = Counter("databus_sink_rows", "Row images written to the change log")
 SINK_BATCHES = Counter("databus_sink_batches", "Micro-batches committed to the lake")
+SINK_LAG_RECORDS = Gauge("databus_sink_lag_records", "Offsets in Kafka that the change log does not have")
+SINK_LAG_SECONDS = Gauge("databus_sink_lag_seconds", "Time since the moment whose changes in Kafka are all in the lake")
+SINK_STEP_SECONDS = Histogram(
+    "databus_sink_step_seconds",
+    "Duration of the steps of a batch: batch (all of it), change_log (read, decode, append), mirror (one table)",
+    ["step"],
+    buckets=(0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600),
+)
 SINK_PARKED = Gauge("databus_sink_parked_tables", "Tables whose mirrors do not follow them any more")
 SINK_QUARANTINED = Counter("databus_sink_quarantined_records", "Records in Kafka that could not be used")
 SINK_OFFSET = Gauge("databus_sink_offset", "Next Kafka offset to read", ["topic", "partition"])

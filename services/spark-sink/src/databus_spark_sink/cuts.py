@@ -35,6 +35,15 @@ class Batch:
     end: LogState
     #: topic → why records before the batch are missing
     lost: dict[str, str]
+    #: number of offsets after the starts in Kafka, of this batch and of later ones
+    waiting: int
+
+    @property
+    def records(self) -> int:
+        """Number of offsets in the batch."""
+        return sum(
+            self.end.offsets[topic][p] - start for topic, each in self.starts.items() for p, start in each.items()
+        )
 
 
 class Cuts:
@@ -59,13 +68,14 @@ class Cuts:
         partitions = await list_partitions(self._settings)
         ends = await stable_ends(self._written, self._committed, partitions)
         starts, lost = await self._starts(state, ends)
+        waiting = sum(ends[each] - start for each, start in starts.items())
         last = progress.transaction
         # Kafka may show a transaction's records before its progress: `to_end` waits for the progress, too.
         later = await read_progress(self._settings, to_end=True)
         is_small = all(ends[each] - start <= MAX_RECORDS for each, start in starts.items())
         if later != progress or not is_small:  # else no transaction was committed while the ends were read
             ends, last = await self._cut(starts, ends, state.transaction, last)
-        return Batch(by_topic(starts), LogState(last, _merged(state.offsets, by_topic(ends))), lost)
+        return Batch(by_topic(starts), LogState(last, _merged(state.offsets, by_topic(ends))), lost, waiting)
 
     async def _cut(
         self, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int], after: int, last: int

@@ -16,7 +16,7 @@ from databus.errors import InvalidSettings, LakeUnavailable
 from databus.events import Table, first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger
-from databus.metrics import SINK_BATCHES, SINK_ROWS
+from databus.metrics import SINK_BATCHES, SINK_ROWS, SINK_STEP_SECONDS
 from databus.table_filter import TableFilter
 from databus_spark import messages
 from databus_spark.changelog import ChangeLog, LogState, Offsets, TableChanges, TableName
@@ -145,7 +145,10 @@ class Lake:
         entries = messages.decode_records(records, self.state.transaction, end.transaction)
         if not self._behind:
             end = msgspec.structs.replace(end, mirrored=self.state.transaction)
-        if not self.log.append(entries, end, keep=_count(self.state.offsets, end.offsets) < _FEW_RECORDS):
+        keep = _count(self.state.offsets, end.offsets) < _FEW_RECORDS
+        with SINK_STEP_SECONDS.labels("change_log").time():
+            is_appended = self.log.append(entries, end, keep=keep)
+        if not is_appended:
             raise LakeUnavailable(f"another sink writes to {self.layout.root}: stop one of them")
         before, self.state = self.state, end
         self._follow(self.log.changes(before.transaction, end.transaction))
@@ -196,7 +199,8 @@ class Lake:
             return
         with bound(table=full_name(*name)):
             try:
-                self.mirror(name).advance(changes, last)
+                with SINK_STEP_SECONDS.labels("mirror").time():
+                    self.mirror(name).advance(changes, last)
             except TableParked as error:
                 self._behind.discard(name)
                 self.tables.park(name, str(error), last, heals=error.heals)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from databus import kafka_client
 from databus.dump_client import DumpApi
 from databus.errors import KafkaUnavailable, LakeUnavailable
-from databus.metrics import SINK_OFFSET
+from databus.metrics import SINK_OFFSET, SINK_STEP_SECONDS
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
 from databus_spark.changelog import LogState
@@ -23,6 +23,7 @@ from databus_spark.types import type_options
 from databus_spark_sink import bootstrap, offsets, session
 from databus_spark_sink.cuts import Batch, Cuts
 from databus_spark_sink.healing import Healing
+from databus_spark_sink.lag import Lag
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.maintenance import Maintenance
 from databus_spark_sink.periodic import Periodic
@@ -64,6 +65,7 @@ async def keep_up_to_date(
             AsyncExitStack() as stack,
         ):
             cuts, healing = Cuts(settings, written, committed), Healing(settings, spark, lake)
+            lag = Lag()
             stack.push_async_callback(healing.close)
             maintenance = Maintenance(settings, spark, lake)
             background = (
@@ -77,12 +79,15 @@ async def keep_up_to_date(
                 await maintenance.step()
                 for periodic in background:
                     periodic.step()
-                begin = time.monotonic()
-                if batch := await cuts.next(lake.state):
+                begin, looked = time.monotonic(), time.time()
+                batch = await cuts.next(lake.state)
+                lag.found(batch)
+                if batch:
                     await uninterrupted(asyncio.to_thread(_write, spark, settings, lake, batch))
                     _set_metrics(lake.state)
                 elif lake.is_behind:
                     await uninterrupted(asyncio.to_thread(_catch_up, lake))
+                lag.written(batch, looked, is_behind=lake.is_behind)
                 health.up()
                 health.degraded = lake.degraded
                 if until_idle and not batch and not healing.is_pending:
@@ -95,7 +100,10 @@ async def keep_up_to_date(
 
 
 def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) -> None:
-    with _reporting(f"the change log in {lake.layout.root} cannot be written"):
+    with (
+        SINK_STEP_SECONDS.labels("batch").time(),
+        _reporting(f"the change log in {lake.layout.root} cannot be written"),
+    ):
         for topic, reason in batch.lost.items():
             lake.park_tables_of(topic, reason, batch.end.transaction)
         lake.apply(read_records(spark, settings.kafka, batch.starts, batch.end.offsets), batch.end)

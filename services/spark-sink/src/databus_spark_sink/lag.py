@@ -1,0 +1,29 @@
+"""How far the lake is behind Kafka, as metrics."""
+
+import time
+
+from databus.metrics import SINK_LAG_RECORDS, SINK_LAG_SECONDS
+from databus_spark_sink.cuts import Batch
+
+
+class Lag:
+    """Follows the batches of a sink. What it was behind before its start is not known."""
+
+    def __init__(self) -> None:
+        #: a moment, in seconds since the epoch, whose records in Kafka are all in the lake
+        self._complete = time.time()
+        SINK_LAG_SECONDS.set_function(lambda: time.time() - self._complete)
+
+    def found(self, batch: Batch | None) -> None:
+        """Note what is to be written now."""
+        SINK_LAG_RECORDS.set(batch.waiting if batch else 0)
+
+    def written(self, batch: Batch | None, looked: float, *, is_behind: bool) -> None:
+        """Note that the change log has a batch, which was searched for at a time, in seconds since the epoch.
+
+        `is_behind`: there are mirrors that do not have it.
+        """
+        left = batch.waiting - batch.records if batch else 0
+        SINK_LAG_RECORDS.set(left)
+        if not left and not is_behind:
+            self._complete = looked
