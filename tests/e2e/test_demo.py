@@ -32,3 +32,6 @@ async def test_every_table_is_equal_after_reader_and_publisher_are_killed(devsta
     assert [comparison.table for comparison in result.comparisons if not comparison.equal] == []
     assert all(comparison.rows > 0 for comparison in result.comparisons)
     assert all(logged > 0 for logged in result.changes.values())
+    sink = next((tmp_path / "demo").rglob("spark-sink.log")).read_text()
+    foreign = [line for line in sink.splitlines() if not line.startswith("{")]
+    assert foreign == ["WARNING: Using incubator modules: jdk.incubator.vector"]

@@ -99,9 +99,9 @@ def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark:
     upkeep.compact(mirror)
     upkeep.keep_history(mirror)
     upkeep.compact(layout.changes)
-    open_table(spark.newSession(), mirror).vacuum(0)  # all versions but the last one
+    open_table(spark.newSession(), mirror).vacuum(0)  # all versions but the last ones
     after = open_table(spark, mirror).last()
-    assert (after[0] > before[0], after[1]) == (True, before[1]), "a version of upkeep has the state of that before it"
+    assert (after[0] != before[0], after[1]) == (True, before[1]), "a version of upkeep has the state of that before it"
     assert ChangeLog(spark, layout.changes).state() == history.lake.state
     history.add(0, COUNTED, Action.INSERT, [[b"5", None]])
     assert [row["id"] for row in read_with_spark(spark, mirror, "SELECT id FROM t ORDER BY id")] == [3, 5]
@@ -112,9 +112,8 @@ def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark:
         "0000000000000004",
         "0000000000000005",
     ]
-    with pytest.raises(
-        CannotRebuild, match=r"items at transaction 3: .* may have been deleted \(spark\.maintain\.keep\)"
-    ):
+    # Delta's history still has the version, but not its files; Iceberg's has neither
+    with pytest.raises(CannotRebuild, match=r"items at transaction 3: .* \(spark\.maintain(\.keep)?\)"):
         history.rebuilt("3")
     late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late", TypeOptions())
     with pytest.raises(TableParked, match="does not have all that is newer than its dump"):

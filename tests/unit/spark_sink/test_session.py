@@ -28,6 +28,14 @@ def test_the_operators_properties_win_over_the_defaults(jars: Path) -> None:
     assert found["spark.sql.warehouse.dir"] == "s3a://bucket/lake/_databus/warehouse"
 
 
+def test_java_does_not_log_and_has_the_operators_options_too(jars: Path) -> None:
+    found = configuration(Spark(jars=jars, conf={"spark.driver.extraJavaOptions": "-Xss8m"}), LAKE)
+    options = found["spark.driver.extraJavaOptions"].split()
+    assert (len(options), options[1]) == (2, "-Xss8m")
+    file = Path(options[0].removeprefix("-Dlog4j2.configurationFile=file://"))
+    assert "<Null name" in file.read_text()
+
+
 @pytest.mark.parametrize("master", ["spark://master:7077", "yarn", "k8s://https://kubernetes.default.svc"])
 def test_on_a_cluster_executors_get_the_jars_and_the_session_has_the_defaults_of_spark(jars: Path, master: str) -> None:
     found = configuration(Spark(jars=jars, master=master), LAKE)

@@ -187,7 +187,9 @@ class Table(LakeTable):
     def vacuum(self, seconds: float) -> None:
         """Delete the files that no snapshot of the last `seconds` has, also those of appends that were interrupted."""
         actions, table, until = self._actions(), self._load(), int((time.time() - seconds) * 1000)
-        actions.expireSnapshots(table).expireOlderThan(until).execute()
+        # A snapshot of upkeep has no text of its own: that of the one before it counts, so this must stay.
+        with_text = [each.timestampMillis() for each in table.snapshots() if each.summary().get(_TEXT) is not None]
+        actions.expireSnapshots(table).expireOlderThan(min([until, *with_text[-1:]])).execute()
         actions.deleteOrphanFiles(table).olderThan(until).execute()
 
     def keep_history(self, seconds: float) -> None:

@@ -29,6 +29,10 @@ _REQUIRED = {
     "spark.redaction.regex": SECRETS,
     "spark.sql.redaction.options.regex": SECRETS,
 }
+#: Java's own log, from its start on; an option in spark.conf may choose another configuration
+_LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.xml').as_uri()}"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 _DEFAULTS = {
     "spark.driver.memory": "1g",
     # A batch of one table has about 100 generated classes. Spark keeps 100, and would compile the others each time.
@@ -83,7 +87,7 @@ def open_session(settings: Spark, layout: Layout) -> SparkSession:
         raise SparkUnavailable(
             f"no session can be opened on {settings.master} (check spark.master and spark.conf)"
         ) from error
-    # Errors in Java are raised in Python, where they become one line. Java's stack traces may contain row data.
+    # Java may have been started by somebody else, for instance as a SparkApplication: with another log.
     spark.sparkContext.setLogLevel("FATAL")
     Folder(spark, layout.root).size("changes")
     return spark
@@ -104,4 +108,5 @@ def configuration(settings: Spark, layout: Layout) -> dict[str, str]:
     given = {name: value.get_secret_value() for name, value in settings.conf.items()}
     if refused := sorted(given.keys() & required.keys()):
         raise InvalidSettings(f"spark.conf: remove {', '.join(refused)}: the sink sets these properties itself")
-    return defaults | given | required
+    options = {_JAVA_OPTIONS: f"{_LOGGING} {given.get(_JAVA_OPTIONS, '')}".rstrip()}
+    return defaults | given | options | required
