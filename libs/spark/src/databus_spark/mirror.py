@@ -47,8 +47,9 @@ class DumpBase(msgspec.Struct, frozen=True):
     position: int
     #: ordinal of a transaction that is newer than the dump, or the last one in it: all later ones are newer
     until: int
-    #: Records from these offsets on are newer than the dump, whatever their position. None: positions decide.
-    passed: Offsets | None = None
+    #: Records from these offsets on are newer than the dump, whatever their position: after a failover, it is of
+    #: another server.
+    passed: Offsets
 
     @property
     def is_before(self) -> str:
@@ -56,8 +57,6 @@ class DumpBase(msgspec.Struct, frozen=True):
         number = int(self.file.rpartition(".")[2])
         entry = "try_cast(substring_index(_file, '.', -1) as bigint)"
         newer = f"{entry} > {number} or ({entry} = {number} and _position > {self.position})"
-        if self.passed is None:
-            return newer
         passed = literal(msgspec.json.encode(self.passed).decode())
         known = f"from_json({passed}, 'map<string, map<string, bigint>>')[_topic][cast(_partition as string)]"
         return f"{newer} or _offset >= coalesce({known}, 0)"

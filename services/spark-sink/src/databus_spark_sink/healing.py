@@ -95,7 +95,7 @@ class Healing:
             dump.folder.delete()
             raise DumpUnusable(f"{full_name(*name)} has no primary key, or does not match spark.tables any more")
         if parked is None:  # the mirror goes back to the dump: the table must be loaded again if we are killed then
-            self._lake.tables.park(name, "an operator has it loaded again", dump.transaction)
+            self._lake.tables.hold(name, "an operator has it loaded again", dump.transaction)
         load_mirrors(self._spark, self._lake, dump)
         self._lake.catch_up()
         for request, table in self._requests.list().items():

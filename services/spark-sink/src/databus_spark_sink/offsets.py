@@ -47,9 +47,8 @@ class Passed(msgspec.Struct, frozen=True):
 
     #: ordinal of the last transaction that was published
     transaction: int
-    #: The ends of the topics: all records from there on are newer than the dump. None without GTIDs: such a pipeline
-    #: cannot fail over, so binlog positions can always be compared.
-    offsets: Offsets | None
+    #: the ends of the topics: all records from there on are newer than the dump
+    offsets: Offsets
 
 
 async def wait_until_passed(settings: Settings, manifest: Manifest) -> Passed:
@@ -66,8 +65,6 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Passed:
     async for progress in _polled(settings):
         if _passing(progress, manifest):
             break
-    if not progress.position or not progress.position.gtid_set:
-        return Passed(progress.transaction, None)
     async with (
         kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
         kafka_client.consumer(settings.kafka) as committed,

@@ -69,6 +69,10 @@ class TableStates:
         """Park a table; `heals`: whether it can be mirrored after it is loaded again."""
         self._park([name], reason, transaction, heals=heals)
 
+    def hold(self, name: TableName, reason: str, transaction: int) -> None:
+        """Park a table without an error, because it is being loaded: it stays parked if that is interrupted."""
+        self._write({name: Parked(reason, True, transaction, time.time())})
+
     def release(self, name: TableName) -> None:
         """Let a table go on, if it is parked."""
         if name in self.parked:

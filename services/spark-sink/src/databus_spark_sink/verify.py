@@ -98,8 +98,6 @@ def _covered(state: LogState, base: DumpBase) -> int | None:
     """
     if state.transaction >= base.until:
         return base.until
-    if base.passed is None:
-        return None
     ends = [(topic, partition, end) for topic, each in base.passed.items() for partition, end in each.items()]
     has_all = all(state.offsets.get(topic, {}).get(partition, 0) >= end for topic, partition, end in ends)
     return state.transaction if has_all else None
