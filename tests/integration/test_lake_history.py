@@ -21,7 +21,8 @@ from databus_spark.definitions import encode_definition
 from databus_spark.errors import CannotRebuild, TableParked
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
-from databus_spark.mirror import Mirror, MirrorState
+from databus_spark.mirror import Mirror
+from databus_spark.mirror_state import MirrorState
 from databus_spark.types import TypeOptions
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.rebuild import rebuild

@@ -20,7 +20,8 @@ from databus_spark.changelog import ChangeLog
 from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import read_rows
 from databus_spark.folder import Folder
-from databus_spark.mirror import DumpBase, Mirror, MirrorState
+from databus_spark.mirror import Mirror
+from databus_spark.mirror_state import DumpBase, MirrorState
 from databus_spark.types import TypeOptions
 from databus_spark_sink import loading
 from databus_spark_sink.dumps import fetch

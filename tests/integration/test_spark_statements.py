@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 
 from common.spark import leaves_sockets
 from databus.events import Action
-from databus_spark.changelog import TableChanges
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
+from databus_spark.table_changes import TableChanges
 from databus_spark_sink import cuts
 from integration.sink import ALTER, INSERT, ITEMS, UPDATE, Sink
 from integration.sink_peers import describe_table, on_both_formats

@@ -1,7 +1,8 @@
 """Which mirror has whose rows after a statement that renames tables."""
 
-from databus_spark.changelog import Statement, TableChanges, TableName
+from databus_changes.tables import TableName
 from databus_spark.renames import UNKNOWN, renames
+from databus_spark.table_changes import Statement, TableChanges
 
 SEQUENCE = "0000000000000007-0000000000"
 

@@ -7,10 +7,10 @@ from pyspark.sql import functions as sql
 from databus.errors import CannotApply, InvalidSettings
 from databus.events import Table
 from databus_spark import delta
-from databus_spark.changelog import Statement
 from databus_spark.changes import COLUMNS, DEFINITION
 from databus_spark.definitions import SEQUENCE, decode_definition, key_columns
-from databus_spark.mirror import REMOVED, is_reset, last_of_keys
+from databus_spark.last_images import REMOVED, last_of_keys
+from databus_spark.table_changes import Statement
 from databus_spark.types import Columns, can_represent, identifier, literal
 
 #: of our commits; a mirror of the sink has other texts
@@ -85,7 +85,7 @@ def _last_reset(changes: DataFrame, table: Table) -> str:
     columns = ("_seq", "_action", "_query", "_topic", "_partition", "_offset", "_definition")
     found = changes.where("_row is null").select(*columns).collect()
     statements = {Statement(seq, action, query, 0, *place): text for seq, action, query, *place, text in found}
-    last = max((each.sequence for each in statements if is_reset(each)), default="")
+    last = max((each.sequence for each in statements if each.is_reset), default="")
     known = {column.name.lower() for column in table.columns}
     for each, definition in statements.items():
         if each.sequence < last:

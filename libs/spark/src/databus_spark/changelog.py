@@ -12,14 +12,12 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from databus.events import Table
-from databus_spark.definitions import decode_definition
+from databus_changes.tables import TableName
 from databus_spark.formats import open_table
 from databus_spark.sequences import between, last_of, transaction_of
+from databus_spark.table_changes import TableChanges, table_changes
 from databus_spark.types import Columns, literal
 
-#: schema and name of a table
-TableName: TypeAlias = tuple[str, str]
 #: topic → partition → offset
 Offsets: TypeAlias = dict[str, dict[int, int]]
 
@@ -56,52 +54,6 @@ class LogState(msgspec.Struct, frozen=True):
     offsets: Offsets = {}
     #: all mirrors had all transactions up to this one when the entries were appended
     mirrored: int = -1
-
-
-class Statement(msgspec.Struct, frozen=True):
-    """A statement on a table, or a record that could not be used."""
-
-    sequence: str
-    action: str
-    #: text of the statement, or why the record could not be used
-    query: str
-    #: version of the definition after it
-    version: int
-    topic: str
-    partition: int
-    offset: int
-
-    @property
-    def transaction(self) -> int:
-        """Ordinal of the statement's transaction."""
-        return transaction_of(self.sequence)
-
-    @property
-    def place(self) -> str:
-        """Where the record is in Kafka."""
-        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
-
-
-class Images(msgspec.Struct, frozen=True):
-    """Row images with one version of the definition."""
-
-    version: int
-    count: int
-    #: ordinals of the transactions of the first and the last one
-    first: int
-    last: int
-    #: partitions of topics that they are from
-    partitions: int
-
-
-class TableChanges(msgspec.Struct, frozen=True):
-    """What a part of the change log has of a table."""
-
-    #: in order
-    statements: list[Statement] = []
-    #: version → definition
-    definitions: dict[int, Table] = {}
-    images: list[Images] = []
 
 
 class ChangeLog:
@@ -190,43 +142,11 @@ class ChangeLog:
 
         Records whose table cannot be told are under ("", "").
         """
-        return _changes(self.read(after).where(between(after, last)))
+        return table_changes(self.read(after).where(between(after, last)))
 
     def changes_of(self, name: TableName, after: int, last: int, condition: str = "true") -> TableChanges:
         """Return what the log has of a table after one transaction, up to and with another one."""
-        return _changes(self.entries(name, after, last, condition)).get(name, TableChanges())
-
-
-def _changes(entries: DataFrame) -> dict[TableName, TableChanges]:
-    groups = entries.groupBy("_schema", "_table", "_version").agg(
-        sql.max("_definition"),
-        sql.expr(
-            "collect_set(struct(_seq, _action, _query, coalesce(_version, 0), _topic, _partition, _offset)) "
-            "filter (where _query is not null)"
-        ),
-        sql.expr("count_if(_query is null)"),
-        sql.expr("min(_seq) filter (where _query is null)"),
-        sql.expr("max(_seq) filter (where _query is null)"),
-        sql.expr("size(collect_set(struct(_topic, _partition)) filter (where _query is null))"),
-    )
-    found: dict[TableName, TableChanges] = {}
-    seen: set[tuple[str, str, str, str, int]] = set()
-    for schema, table, version, definition, statements, images, first, last, partitions in groups.collect():
-        changes = found.setdefault((schema or "", table or ""), TableChanges([], {}, []))
-        if definition:
-            changes.definitions[version] = decode_definition(definition)
-        if images:
-            changes.images.append(Images(version, images, transaction_of(first), transaction_of(last), partitions))
-        for statement in (Statement(*row) for row in statements):
-            # each partition of a topic has a copy
-            copy = (statement.sequence, schema, table, statement.action, statement.version)
-            if statement.action == "invalid" or copy not in seen:
-                seen.add(copy)
-                changes.statements.append(statement)
-    for changes in found.values():
-        # CREATE OR REPLACE TABLE has two messages with one sequence: DROP and CREATE
-        changes.statements.sort(key=lambda each: (each.sequence, each.partition, each.offset))
-    return found
+        return table_changes(self.entries(name, after, last, condition)).get(name, TableChanges())
 
 
 def _encode(state: LogState) -> str:

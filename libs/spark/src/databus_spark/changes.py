@@ -7,9 +7,10 @@ from pyspark.sql import functions as sql
 
 from databus.errors import InvalidSettings
 from databus.settings import Kafka
+from databus_changes.tables import TableName
 from databus_spark.alignment import align
 from databus_spark.blocking import wait_for
-from databus_spark.changelog import ChangeLog, Offsets, TableName
+from databus_spark.changelog import ChangeLog, Offsets
 from databus_spark.definitions import decode_definition
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_messages, explode_images

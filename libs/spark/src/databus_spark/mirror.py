@@ -4,18 +4,16 @@ Each commit to the mirror has the mirror's state: how far it has come, and the d
 effect between the entries before it and those after it, so all rows are read with their own definition.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
 from databus.errors import CannotApply, LakeUnavailable
 from databus.events import Table
-from databus_changes.ddl.statement import parse_statement
-from databus_changes.ddl.token import UnreadableStatement
+from databus_changes.tables import TableName
 from databus_spark.alter import RowChange, row_change
-from databus_spark.changelog import ChangeLog, Offsets, Statement, TableChanges, TableName
+from databus_spark.changelog import ChangeLog
 from databus_spark.definitions import (
     SEQUENCE,
     decode_definition,
@@ -26,56 +24,10 @@ from databus_spark.definitions import (
 )
 from databus_spark.errors import CannotRebuild, TableParked
 from databus_spark.formats import open_table
-from databus_spark.types import Columns, TypeOptions, identifier, literal, may_become_null, typed_cells
-
-#: whether the row of an image does not exist after it
-REMOVED = "s._action in ('update_before', 'delete')"
-#: orders of entries: within a partition, where only replayed dead letters are not in the order of their sequences; and
-#: of the last ones of several partitions, by transaction
-_IN_PARTITION = "struct(_seq, _offset, _row)"
-_AMONG_PARTITIONS = "struct(substring(_seq, 1, 16), _action in ('insert', 'update_after'))"
-#: begins the text of an error that a query raises for a key that the lake cannot represent
-_NO_KEY = "databus: no key"
-
-
-class DumpBase(msgspec.Struct, frozen=True):
-    """The dump that a mirror's rows are from, while the next entries of the change log may be older than it."""
-
-    id: str
-    #: binlog position of the dump
-    file: str
-    position: int
-    #: ordinal of a transaction that is newer than the dump, or the last one in it: all later ones are newer
-    until: int
-    #: Records from these offsets on are newer than the dump, whatever their position: after a failover, it is of
-    #: another server.
-    passed: Offsets
-
-    @property
-    def is_before(self) -> str:
-        """The SQL condition of the entries that are newer than the dump."""
-        number = int(self.file.rpartition(".")[2])
-        entry = "try_cast(substring_index(_file, '.', -1) as bigint)"
-        newer = f"{entry} > {number} or ({entry} = {number} and _position > {self.position})"
-        passed = literal(msgspec.json.encode(self.passed).decode())
-        known = f"from_json({passed}, 'map<string, map<string, bigint>>')[_topic][cast(_partition as string)]"
-        return f"{newer} or _offset >= coalesce({known}, 0)"
-
-
-class MirrorState(msgspec.Struct, frozen=True):
-    """How far a mirror has come."""
-
-    #: ordinal of the last transaction that it has
-    transaction: int
-    #: definition of its rows, as in a message
-    definition: str
-    base: DumpBase | None = None
-    #: whether the table was dropped or renamed, and has no rows
-    dropped: bool = False
-    #: number of the dump's files that it has while it is loaded in several steps; None: it has all
-    files: int | None = None
-    #: with which its columns were made
-    types: TypeOptions = TypeOptions()
+from databus_spark.last_images import NO_KEY, REMOVED, last_of_each_key, row_columns, with_keys
+from databus_spark.mirror_state import DumpBase, MirrorState, decode_state, encode_state
+from databus_spark.table_changes import Statement, TableChanges
+from databus_spark.types import TypeOptions, identifier, typed_cells
 
 
 class Mirror:
@@ -88,7 +40,7 @@ class Mirror:
         self.name = name
         self.table = open_table(spark, path)
         text = self.table.text() if self.table.exists else ""
-        self.state = _decode(text) if text else None
+        self.state = decode_state(text) if text else None
 
     @property
     def definition(self) -> Table | None:
@@ -103,15 +55,15 @@ class Mirror:
         """
         if state.transaction < self._log.trimmed:
             raise TableParked("the change log does not have all that is newer than its dump any more")
-        columns = typed_cells(table, _row_columns(table, self._types), self._types)
-        typed = _with_keys(rows.selectExpr(*columns, f"'' as {SEQUENCE}"), table, self._types)
+        columns = typed_cells(table, row_columns(table, self._types), self._types)
+        typed = with_keys(rows.selectExpr(*columns, f"'' as {SEQUENCE}"), table, self._types)
         state = msgspec.structs.replace(state, types=self._types)
         begun = self.state if self.state and self.state.files else None
         try:
             if begun and (begun.base, begun.types) == (state.base, state.types):
                 self._commit(table, lambda: self._append(typed, begun, state))
             else:
-                self._commit(table, lambda: self.table.overwrite(typed, _encode(state)))
+                self._commit(table, lambda: self.table.overwrite(typed, encode_state(state)))
         except TableParked:
             if begun:  # the rows of the earlier steps alone are no mirror
                 self.drop(begun.transaction)
@@ -121,10 +73,10 @@ class Mirror:
     def _append(self, rows: DataFrame, before: MirrorState, after: MirrorState) -> None:
         """Append rows to the commit that has the state `before`, unless another commit of ours follows it."""
         version, text = self.table.commits()[0]
-        if text == _encode(before):
-            self.table.append(rows, _encode(after), f"load-{version}")
+        if text == encode_state(before):
+            self.table.append(rows, encode_state(after), f"load-{version}")
             text = self.table.text()
-        if text != _encode(after):
+        if text != encode_state(after):
             raise LakeUnavailable(f"another sink loads {self.table.path}: stop one of them")
 
     def advance(self, changes: TableChanges, last: int) -> None:
@@ -136,11 +88,11 @@ class Mirror:
             changes = self.changes(last)
         after = self.state.transaction if self.state else -1
         statements = [each for each in changes.statements if after < each.transaction <= last]
-        start = max((index for index, each in enumerate(statements) if is_reset(each)), default=0)
+        start = max((index for index, each in enumerate(statements) if each.is_reset), default=0)
         for statement in statements[start:]:  # what was before the last reset does not matter any more
             if statement.action == "invalid":
                 raise TableParked(f"{statement.place} cannot be used: {statement.query}")
-            if not is_reset(statement):
+            if not statement.is_reset:
                 self._write_rows(changes, statement.transaction - 1)
             self._execute(statement, changes.definitions[statement.version])
         self._write_rows(changes, last)
@@ -148,7 +100,7 @@ class Mirror:
     def rows(self) -> tuple[DataFrame, MirrorState]:
         """Return the rows as of now, without `_seq`, and the state that they have, also if another process writes."""
         version, text = self.table.last()
-        return self.table.read(version).drop(SEQUENCE), _decode(text)
+        return self.table.read(version).drop(SEQUENCE), decode_state(text)
 
     def changes(self, last: int) -> TableChanges:
         """Return what the change log has of the table after the mirror's state, up to a transaction."""
@@ -159,7 +111,7 @@ class Mirror:
         if not table.primary_key and self.state is None:
             return
         state = MirrorState(transaction, encode_definition(table), types=self._types)
-        self.table.empty(mirror_columns(table, self._types), _encode(state))
+        self.table.empty(mirror_columns(table, self._types), encode_state(state))
         self.state = state
 
     def drop(self, transaction: int) -> None:
@@ -167,7 +119,7 @@ class Mirror:
         if self.state:
             definition = self.state.definition
             state = MirrorState(transaction, definition, dropped=True, types=self._types)
-            self.table.empty(mirror_columns(decode_definition(definition), self._types), _encode(state))
+            self.table.empty(mirror_columns(decode_definition(definition), self._types), encode_state(state))
             self.state = state
 
     def copy(self, source: "Mirror", table: Table, query: str, transaction: int) -> None:
@@ -183,7 +135,7 @@ class Mirror:
         """Return version and state of the mirror as it was before a transaction; None if there was none."""
         if not self.table.exists:
             return None
-        states = ((version, _decode(text)) for version, text in self.table.commits() if text)
+        states = ((version, decode_state(text)) for version, text in self.table.commits() if text)
         return next(((v, state) for v, state in states if state.transaction < transaction), None)
 
     def as_of(self, transaction: int) -> tuple[int, MirrorState] | None:
@@ -193,7 +145,7 @@ class Mirror:
         """
         later: MirrorState | None = None
         for version, text in self.table.commits() if self.table.exists else ():
-            state = _decode(text)
+            state = decode_state(text)
             is_newer = state.transaction > transaction or (state.base is not None and state.base.until > transaction)
             if not is_newer and (state.transaction == transaction or not _is_loaded_between(state, later)):
                 return version, state
@@ -206,7 +158,7 @@ class Mirror:
 
     def begin(self, rows: DataFrame, state: MirrorState) -> None:
         """Replace everything by rows that another mirror had in a state."""
-        self.table.overwrite(rows, _encode(state))
+        self.table.overwrite(rows, encode_state(state))
         self.state = state
 
     # --- statements -----------------------------------------------------------------------------------------------
@@ -214,9 +166,9 @@ class Mirror:
     def _execute(self, statement: Statement, table: Table) -> None:
         before, transaction = self.definition, statement.transaction
         match statement.action:
-            case "create" if self.state is None and not is_reset(statement):
+            case "create" if self.state is None and not statement.is_reset:
                 raise TableParked("CREATE TABLE IF NOT EXISTS does not tell whether it had rows")
-            case "create" | "truncate" if is_reset(statement) or before is None:
+            case "create" | "truncate" if statement.is_reset or before is None:
                 # CREATE TABLE … SELECT, and the TRUNCATE of a backfill, have rows in the same transaction
                 self.reset(table, transaction - 1)
             case "drop":
@@ -240,11 +192,11 @@ class Mirror:
             wider = {column: kind for column, kind in into.items() if present.get(column, kind) != kind}
             if all(self.table.widens(present[column], kind) for column, kind in wider.items()):
                 added = {column: kind for column, kind in into.items() if column not in present}
-                self.table.add_columns(added, wider, _encode(state))
+                self.table.add_columns(added, wider, encode_state(state))
                 self.state = state
                 return
         columns = [f"{text} as {identifier(column)}" for column, text in change.columns.items()]
-        self.table.overwrite(rows.selectExpr(*columns, SEQUENCE), _encode(state))
+        self.table.overwrite(rows.selectExpr(*columns, SEQUENCE), encode_state(state))
         self.state = state
 
     # --- rows -----------------------------------------------------------------------------------------------------
@@ -275,7 +227,7 @@ class Mirror:
         latest = last_of_each_key(entries, table, sum(each.partitions for each in images), self._types)
         self._commit(
             table,
-            lambda: self.table.merge(latest, key_columns(table), REMOVED, _encode(state), "s._seq >= t._seq"),
+            lambda: self.table.merge(latest, key_columns(table), REMOVED, encode_state(state), "s._seq >= t._seq"),
         )
         self.state = state
 
@@ -284,7 +236,7 @@ class Mirror:
         try:
             commit()
         except Exception as error:
-            if _NO_KEY not in str(error):
+            if NO_KEY not in str(error):
                 raise
             reason = f"a primary key value of {table.full_name}, for instance a zero date, is none of the lake's type"
             raise TableParked(reason, heals=False) from error
@@ -299,51 +251,6 @@ class Mirror:
         return self.state.base.is_before if self.state and self.state.base else "true"
 
 
-def last_of_each_key(entries: DataFrame, table: Table, partitions: int, types: TypeOptions) -> DataFrame:
-    """Return the last row image of each primary key, typed, with the columns `_seq` and `_action`.
-
-    A partition has the changes of a key in their order. A row that moves from one partition to another one, because
-    columns of `routes.key` change, is deleted in one and inserted in the other one, in either order. So if several
-    partitions have a key in its last transaction, it exists if it exists after the changes of any of them.
-    """
-    into = _row_columns(table, types)
-    keys, cells = key_columns(table), typed_cells(table, into, types)
-    typed = entries.selectExpr("_seq", "_action", "_topic", "_partition", "_offset", "_row", *cells)
-    typed = _with_keys(typed, table, types)
-    return last_of_keys(typed, keys, list(into), in_one_partition=partitions == 1)
-
-
-def last_of_keys(
-    images: DataFrame, keys: Sequence[str], columns: Sequence[str], *, in_one_partition: bool = False
-) -> DataFrame:
-    """Return the last one of typed row images for each primary key, as `last_of_each_key` does."""
-    kept = [name for name in (*columns, "_seq", "_action") if name not in keys]
-
-    def last(rows: DataFrame, by: Sequence[str], order: str) -> DataFrame:
-        struct = f"struct({', '.join(identifier(name) for name in kept)})"
-        return rows.groupBy(*map(identifier, by)).agg(sql.expr(f"max_by({struct}, {order})").alias("_last"))
-
-    selected = [*map(identifier, keys), "_last.*"]
-    if in_one_partition:
-        return last(images, keys, _IN_PARTITION).selectExpr(*selected)
-    in_partitions = last(images, [*keys, "_topic", "_partition"], _IN_PARTITION).selectExpr(*selected)
-    return last(in_partitions, keys, _AMONG_PARTITIONS).selectExpr(*selected)
-
-
-def _row_columns(table: Table, types: TypeOptions) -> Columns:
-    return {name: kind for name, kind in mirror_columns(table, types).items() if name != SEQUENCE}
-
-
-def _with_keys(typed: DataFrame, table: Table, types: TypeOptions) -> DataFrame:
-    """Let a query fail at a row whose key is NULL in the lake: rows with different keys would become one."""
-    for index in table.primary_key:
-        column = table.columns[index]
-        if may_become_null(column, types):
-            name = identifier(column.name)
-            typed = typed.withColumn(column.name, sql.expr(f"if({name} is null, raise_error('{_NO_KEY}'), {name})"))
-    return typed
-
-
 def _is_loaded_between(state: MirrorState, later: MirrorState | None) -> bool:
     return later is not None and later.base is not None and later.base != state.base
 
@@ -353,27 +260,3 @@ def _row_change(before: Table, after: Table, query: str, types: TypeOptions) -> 
         return row_change(before, after, query, types)
     except CannotApply as error:
         raise TableParked(f"the effect of a statement on its rows cannot be told: {error}") from error
-
-
-def is_reset(statement: Statement) -> bool:
-    """Return whether the table has no rows after the statement, whatever was before."""
-    if statement.action == "create":
-        return not _is_conditional(statement.query)
-    return statement.action in {"truncate", "drop"}
-
-
-def _is_conditional(query: str) -> bool:
-    """Return whether a CREATE TABLE does nothing if the table exists."""
-    try:
-        keywords = [token.keyword for token in parse_statement(query, "").tokens]
-    except UnreadableStatement:  # a table that is emptied by mistake would be silently wrong
-        return "if not exists" in " ".join(query.lower().split())
-    return keywords[keywords.index("TABLE") + 1 :][:3] == ["IF", "NOT", "EXISTS"] if "TABLE" in keywords else False
-
-
-def _decode(text: str) -> MirrorState:
-    return msgspec.json.decode(text, type=MirrorState)
-
-
-def _encode(state: MirrorState) -> str:
-    return msgspec.json.encode(state).decode()

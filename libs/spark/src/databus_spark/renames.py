@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
-from databus_spark.changelog import Statement, TableChanges, TableName
+from databus_changes.tables import TableName
+from databus_spark.table_changes import Statement, TableChanges
 
 #: a table whose rows are not in the lake
 UNKNOWN: TableName = ("", "")

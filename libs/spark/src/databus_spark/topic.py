@@ -9,7 +9,8 @@ from databus import kafka_client, names
 from databus.errors import ChangesLost, InvalidSettings
 from databus.kafka_topics import partitions_of
 from databus.settings import Kafka
-from databus_spark.changelog import Offsets, TableName
+from databus_changes.tables import TableName
+from databus_spark.changelog import Offsets
 from databus_spark.definitions import decode_definition
 
 #: records at the end of a partition among which a definition is searched first

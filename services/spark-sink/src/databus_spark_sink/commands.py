@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from databus.commands import Command
 from databus.errors import LakeUnavailable
 from databus.settings import Settings, read_duration
-from databus_spark.changelog import TableName
+from databus_changes.tables import TableName
 from databus_spark.layout import Layout
 from databus_spark_sink import session
 from databus_spark_sink.maintain import maintain

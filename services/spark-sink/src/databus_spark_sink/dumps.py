@@ -21,7 +21,7 @@ from databus_binlog import Position
 from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import Say, download, files_of, read_rows
 from databus_spark.folder import Folder
-from databus_spark.mirror import DumpBase, MirrorState
+from databus_spark.mirror_state import DumpBase, MirrorState
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.offsets import is_from_pipeline_host, wait_until_passed
 

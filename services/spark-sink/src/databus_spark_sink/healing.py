@@ -16,7 +16,7 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.runtime import uninterrupted
 from databus.settings import Settings
-from databus_spark.changelog import TableName
+from databus_changes.tables import TableName
 from databus_spark.dump_files import Say
 from databus_spark_sink.dumps import PassedDump, load_mirrors, take
 from databus_spark_sink.lake import Lake

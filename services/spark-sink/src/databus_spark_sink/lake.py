@@ -18,14 +18,17 @@ from databus.log_events import LogEvent
 from databus.logs import bound, get_logger
 from databus.metrics import SINK_BATCHES, SINK_ROWS, SINK_STEP_SECONDS
 from databus.table_filter import TableFilter
+from databus_changes.tables import TableName
 from databus_spark import messages
-from databus_spark.changelog import ChangeLog, LogState, Offsets, TableChanges, TableName
+from databus_spark.changelog import ChangeLog, LogState, Offsets
 from databus_spark.errors import TableParked
 from databus_spark.folder import Folder
 from databus_spark.formats import other_format
 from databus_spark.layout import Layout
-from databus_spark.mirror import Mirror, MirrorState, is_reset
+from databus_spark.mirror import Mirror
+from databus_spark.mirror_state import MirrorState
 from databus_spark.renames import UNKNOWN, Rename, renames
+from databus_spark.table_changes import TableChanges
 from databus_spark.types import TypeOptions
 from databus_spark_sink.quarantine import Quarantine
 from databus_spark_sink.tables import TableStates
@@ -194,7 +197,7 @@ class Lake:
     def _advance(self, name: TableName, changes: TableChanges, last: int) -> None:
         """Bring a mirror to a transaction, or park its table."""
         parked = self.tables.parked.get(name)
-        resets = [each for each in changes.statements if each.transaction <= last and is_reset(each)]
+        resets = [each for each in changes.statements if each.transaction <= last and each.is_reset]
         if parked and name not in self._behind and not any(each.transaction > parked.transaction for each in resets):
             return
         with bound(table=full_name(*name)):

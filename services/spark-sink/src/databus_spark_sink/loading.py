@@ -15,7 +15,7 @@ from databus.events import Table
 from databus.manifest import DumpFile
 from databus.runtime import uninterrupted
 from databus_spark.dump_files import Say, download_file, read_rows
-from databus_spark.mirror import MirrorState
+from databus_spark.mirror_state import MirrorState
 from databus_spark_sink.dumps import PassedDump, has_mirror, log_loaded
 from databus_spark_sink.lake import Lake
 

@@ -14,11 +14,12 @@ from pyspark.sql import SparkSession
 
 from databus.errors import UsageError
 from databus.events import full_name
-from databus_spark.changelog import ChangeLog, TableName
+from databus_changes.tables import TableName
+from databus_spark.changelog import ChangeLog
 from databus_spark.errors import CannotRebuild, TableParked
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
-from databus_spark.mirror import Mirror, is_reset
+from databus_spark.mirror import Mirror
 from databus_spark.renames import renames
 from databus_spark.sequences import transaction_of
 from databus_spark.types import TypeOptions
@@ -90,7 +91,7 @@ def _follow(target: Mirror, log: ChangeLog, transaction: int) -> None:
 def _resets(log: ChangeLog, name: TableName, transaction: int) -> list[int]:
     """Return the transactions after which a table had no rows, whatever was before, and the log has all changes."""
     statements = log.changes_of(name, log.trimmed, transaction, "_query is not null").statements
-    return [each.transaction for each in statements if is_reset(each)]
+    return [each.transaction for each in statements if each.is_reset]
 
 
 def _transaction(log: ChangeLog, at: str | None) -> int:

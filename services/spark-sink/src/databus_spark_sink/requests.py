@@ -8,7 +8,7 @@ import secrets
 
 from pyspark.sql import SparkSession
 
-from databus_spark.changelog import TableName
+from databus_changes.tables import TableName
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout, escaped, unescaped
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from databus.errors import UsageError
 from databus.events import full_name
 from databus.table_filter import TableFilter
-from databus_spark.changelog import TableName
+from databus_changes.tables import TableName
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark_sink.requests import FAILED, Requests

@@ -12,7 +12,7 @@ from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_PARKED
-from databus_spark.changelog import TableName
+from databus_changes.tables import TableName
 from databus_spark.formats import open_table
 from databus_spark.types import TypeOptions, literal
 

@@ -12,7 +12,8 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_VERIFY_DIFFERING, SINK_VERIFY_TIME
 from databus.settings import Settings
-from databus_spark.changelog import ChangeLog, TableName
+from databus_changes.tables import TableName
+from databus_spark.changelog import ChangeLog
 from databus_spark.compare import Differences
 from databus_spark.mirror import Mirror
 from databus_spark_sink.lake import Lake

@@ -22,7 +22,8 @@ from databus_spark.dump_files import Say, read_rows
 from databus_spark.folder import Folder
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
-from databus_spark.mirror import DumpBase, Mirror, MirrorState
+from databus_spark.mirror import Mirror
+from databus_spark.mirror_state import DumpBase, MirrorState
 from databus_spark.types import TypeOptions, type_options
 from databus_spark_sink.dumps import PassedDump, take
 

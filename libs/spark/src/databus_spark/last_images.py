@@ -1,0 +1,65 @@
+"""The last row image of each primary key: what a mirror's rows become."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from databus.events import Table
+from databus_spark.definitions import SEQUENCE, key_columns, mirror_columns
+from databus_spark.types import Columns, TypeOptions, identifier, may_become_null, typed_cells
+
+#: whether the row of an image does not exist after it
+REMOVED = "s._action in ('update_before', 'delete')"
+#: orders of entries: within a partition, where only replayed dead letters are not in the order of their sequences; and
+#: of the last ones of several partitions, by transaction
+_IN_PARTITION = "struct(_seq, _offset, _row)"
+_AMONG_PARTITIONS = "struct(substring(_seq, 1, 16), _action in ('insert', 'update_after'))"
+#: begins the text of an error that a query raises for a key that the lake cannot represent
+NO_KEY = "databus: no key"
+
+
+def last_of_each_key(entries: DataFrame, table: Table, partitions: int, types: TypeOptions) -> DataFrame:
+    """Return the last row image of each primary key, typed, with the columns `_seq` and `_action`.
+
+    A partition has the changes of a key in their order. A row that moves from one partition to another one, because
+    columns of `routes.key` change, is deleted in one and inserted in the other one, in either order. So if several
+    partitions have a key in its last transaction, it exists if it exists after the changes of any of them.
+    """
+    into = row_columns(table, types)
+    keys, cells = key_columns(table), typed_cells(table, into, types)
+    typed = entries.selectExpr("_seq", "_action", "_topic", "_partition", "_offset", "_row", *cells)
+    typed = with_keys(typed, table, types)
+    return last_of_keys(typed, keys, list(into), in_one_partition=partitions == 1)
+
+
+def last_of_keys(
+    images: DataFrame, keys: Sequence[str], columns: Sequence[str], *, in_one_partition: bool = False
+) -> DataFrame:
+    """Return the last one of typed row images for each primary key, as `last_of_each_key` does."""
+    kept = [name for name in (*columns, "_seq", "_action") if name not in keys]
+
+    def last(rows: DataFrame, by: Sequence[str], order: str) -> DataFrame:
+        struct = f"struct({', '.join(identifier(name) for name in kept)})"
+        return rows.groupBy(*map(identifier, by)).agg(sql.expr(f"max_by({struct}, {order})").alias("_last"))
+
+    selected = [*map(identifier, keys), "_last.*"]
+    if in_one_partition:
+        return last(images, keys, _IN_PARTITION).selectExpr(*selected)
+    in_partitions = last(images, [*keys, "_topic", "_partition"], _IN_PARTITION).selectExpr(*selected)
+    return last(in_partitions, keys, _AMONG_PARTITIONS).selectExpr(*selected)
+
+
+def row_columns(table: Table, types: TypeOptions) -> Columns:
+    """Return the columns of a table that a mirror has of it, with their types."""
+    return {name: kind for name, kind in mirror_columns(table, types).items() if name != SEQUENCE}
+
+
+def with_keys(typed: DataFrame, table: Table, types: TypeOptions) -> DataFrame:
+    """Let a query fail at a row whose key is NULL in the lake: rows with different keys would become one."""
+    for index in table.primary_key:
+        column = table.columns[index]
+        if may_become_null(column, types):
+            name = identifier(column.name)
+            typed = typed.withColumn(column.name, sql.expr(f"if({name} is null, raise_error('{NO_KEY}'), {name})"))
+    return typed
