@@ -110,7 +110,8 @@ async def test_the_sink_compares_and_compacts_its_mirrors_by_itself(
         service.keep_up_to_date(sink.settings, sink.health, sink.spark, sink.lake, until_idle=False)
     )
     assert await eventually(differing, seconds=200) == 3
-    await eventually(is_compacted, seconds=200)
+    if sink.settings.spark.table_format == "delta":  # Iceberg leaves less than five files as they are
+        await eventually(is_compacted, seconds=200)
     await cancelled(running)
     found = [record.fields for record in caplog.records if getattr(record, "event", "") == LogEvent.MIRROR_DIFFERS]
     assert found[0] == {"table": "shop.items"}
