@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables images chart lock clean
+.PHONY: help setup demo up down test test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -81,7 +81,7 @@ golden: setup ## Write new binlogs, and from them the golden files and the guide
 docs: setup ## Write the tables of settings and of log events in docs/reference from the code
 	PYTHONPATH=tests $(BIN)/python -m reference
 
-bench: bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables ## Run all benches (bench-results/)
+bench: bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge ## Run all benches (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
@@ -104,8 +104,11 @@ bench-doubts: setup ## Measure tables in doubt beside a stream (ARGS="--seconds 
 bench-spark: setup ## Measure from Kafka to the lake (ARGS="--scale 0.1 --runs 1" for a quick look)
 	$(BIN)/python tests/bench/spark.py $(ARGS)
 
-bench-spark-tables: setup ## Measure small batches of many tables to the lake (ARGS="--tables 1 10 --runs 2" for a quick look)
+bench-spark-tables: setup ## Measure small batches of many tables to the lake (ARGS="--tables 1 10 --runs 2 --table-format iceberg")
 	$(BIN)/python tests/bench/spark_tables.py $(ARGS)
+
+bench-spark-merge: setup ## Measure a batch that changes rows of a small and of a large mirror (ARGS="--rows 100000 --runs 1" for a quick look)
+	$(BIN)/python tests/bench/spark_merge.py $(ARGS)
 
 lock: $(VENV)/uv ## Update all dependencies and write the lock files in requirements/
 	$(UV) lock --upgrade

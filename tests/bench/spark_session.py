@@ -30,11 +30,12 @@ class Cost:
 
 
 @contextmanager
-def session() -> Iterator[SparkSession]:
+def session(table_format: str = "delta") -> Iterator[SparkSession]:
     """Open a session; its lake is deleted at the end."""
     folder = jars.resolve(Path("services/spark-sink/pom.xml"))
     properties = {"spark.ui.retainedJobs": 100_000}  # `measured` counts them
-    spark = open_session(Spark(jars=folder, master="local[2]", conf=properties), Layout(LAKE.as_uri()))
+    settings = Spark(jars=folder, master="local[2]", conf=properties, table_format=table_format)
+    spark = open_session(settings, Layout(LAKE.as_uri()))
     try:
         yield spark
     finally:

@@ -42,9 +42,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--tables", type=int, nargs="+", default=[1, 10, 100])
     options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--table-format", choices=["delta", "iceberg"], default="delta")
     chosen = options.parse_args()
     results: list[Result] = []
-    with environment() as env, database() as (server, _), session() as spark:
+    with environment() as env, database() as (server, _), session(chosen.table_format) as spark:
         for count in chosen.tables:
             asyncio.run(_create(server, count))
             with pipeline_of(server, env, "earliest", source={"include": ["bench.t_*"]}) as pipeline:

@@ -5,16 +5,19 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from common.spark import leaves_sockets
 from databus_spark import delta, iceberg
 from databus_spark.changelog import COLUMNS
 from databus_spark.formats import FORMATS, open_table, other_format
+from databus_spark.last_images import merge_latest
 from databus_spark.table import LakeTable
 
 pytestmark = [
@@ -50,7 +53,7 @@ def test_each_commit_has_rows_and_text(table: LakeTable) -> None:
     table.overwrite(rows(table, "SELECT 1L id, 'one' name"), "first")
     table.overwrite(table.read().selectExpr("upper(name) title", "id"), "second")  # reads what it replaces
     table.note("{noted: 'ü'}")
-    table.merge(rows(table, "SELECT 2L id, 'x' title, 'd' a"), ["id"], "s.a = 'd'", "nothing merged", "true")
+    table.merge(rows(table, "SELECT 2L id, 'x' title, 'd' a"), ["id"], "s.a = 'd'", "nothing merged", "true", {})
 
     other = by_another(table)
     assert other.text() == "nothing merged"
@@ -88,12 +91,35 @@ def test_merge_replaces_older_rows_removes_and_inserts(table: LakeTable) -> None
     source = rows(table, f"SELECT _file, 'new' `the``name.{{0}}`, seq, a, 0 unknown FROM {changes}")
     table = by_another(table)  # the rows are of another session, too
     for text in ("merged", "merged again"):
-        table.merge(source, ["_file"], "s.a = 'd'", text, "s.seq >= t.seq")
+        table.merge(source, ["_file"], "s.a = 'd'", text, "s.seq >= t.seq", {"_file": ("1L", "6L")})
         assert table.text() == text
         assert content(table.read()) == [
             (1, "new", 6, "x", None), (3, "old", 5, "x", None), (4, "old", 5, "x", None), (5, "new", 6, None, None)
         ]  # fmt: skip
     assert table.read().columns == ["_file", "the`name.{0}", "seq", "_Pos", "more"]
+
+
+def test_a_merge_reads_only_files_that_may_have_its_keys(table: LakeTable) -> None:
+    def row(low: bool, value: str) -> DataFrame:
+        number, text, price, day = (
+            ("-9223372036854775808L", r"a\'b\\c", "-99.99", "0001-01-01") if low else ("9L", "ü", "0.01", "9999-12-31")
+        )
+        return rows(
+            table,
+            f"SELECT {number} n, '{text}' t, cast({price} as decimal(4,2)) p, date'{day}' d, "
+            f"timestamp_ntz'{day} 23:59:59.999999' at, binary('b') b, '{value}' value, '2' _seq, 'insert' _action",
+        )
+
+    keys = ["n", "t", "p", "d", "at", "b"]
+    table.overwrite(row(True, "old").drop("_action"), "low")
+    [(other,)] = table.read().select(sql.input_file_name()).collect()
+    table.append(row(False, "old").drop("_action"), "high", "a")
+    path, away = (Path(f"/{unquote(url).removeprefix('file:').lstrip('/')}") for url in (other, f"{table.path}.away"))
+    path.rename(away)
+    merge_latest(table, row(False, "new"), keys, "merged", "true")
+    away.rename(path)
+    merge_latest(table, row(True, "newer"), keys, "merged", "true")
+    assert content(table.read().select("value")) == [("new",), ("newer",)]
 
 
 def test_columns_are_added_and_widened_in_place(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:

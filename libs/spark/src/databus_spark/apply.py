@@ -9,7 +9,7 @@ from databus.events import Table
 from databus_spark import delta
 from databus_spark.changes import COLUMNS, DEFINITION
 from databus_spark.definitions import SEQUENCE, decode_definition, key_columns
-from databus_spark.last_images import REMOVED, last_of_keys
+from databus_spark.last_images import REMOVED, last_of_keys, merge_latest
 from databus_spark.table_changes import Statement
 from databus_spark.types import Columns, can_represent, identifier, literal
 
@@ -55,7 +55,7 @@ def apply_changes(changes: DataFrame, mirror: str) -> None:
         for name in key:
             images = images.withColumn(name, sql.expr(f"coalesce({identifier(name)}, raise_error('{_NO_KEY}'))"))
         latest = last_of_keys(images, key, [name for name in columns if name != SEQUENCE])
-        copy.merge(latest, key, REMOVED, _TEXT, _NEWER)
+        merge_latest(copy, latest, key, _TEXT, _NEWER)
     finally:
         if not is_kept:
             kept.unpersist()

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from databus_spark.table import LakeTable
+from databus_spark.table import LakeTable, Ranges
 from databus_spark.types import Columns, can_represent, identifier, literal
 
 #: Column mapping allows every column name that MySQL allows; deletion vectors replace a row without rewriting its file.
@@ -103,7 +103,7 @@ class Table(LakeTable):
             self.spark.sql(f"ALTER TABLE {name} ALTER COLUMN {identifier(column)} TYPE {kind}")
         self.note(text)
 
-    def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str) -> None:
+    def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str, ranges: Ranges) -> None:
         """Delete the rows with the keys of `rows` for which `removed` is true, and write the others.
 
         A row that exists is only replaced if `newer`, over the aliases `t` and `s`, is true.
@@ -111,7 +111,9 @@ class Table(LakeTable):
         # The table may have further columns: `add_columns` was interrupted, and what was before it is merged again.
         shared = [name for name in self.columns() if name in rows.columns]
         columns: dict[str, str | Column] = {name: f"s.{name}" for name in map(identifier, shared)}
-        condition = " AND ".join(f"t.{column} <=> s.{column}" for column in map(identifier, on))
+        equal = [f"t.{column} <=> s.{column}" for column in map(identifier, on)]
+        near = [f"t.{identifier(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items()]
+        condition = " AND ".join((*equal, *near))
         with self._committing(text):
             result = (
                 DeltaTable.forPath(self.spark, self.path)

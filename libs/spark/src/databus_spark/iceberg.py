@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from databus_spark.table import LakeTable
+from databus_spark.table import LakeTable, Ranges
 from databus_spark.types import Columns, can_represent, identifier
 
 #: Position deletes replace a row without rewriting its file, and all Iceberg readers know them, unlike the deletion
@@ -156,13 +156,14 @@ class Table(LakeTable):
         _note(transaction, text)
         transaction.commitTransaction()
 
-    def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str) -> None:
+    def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str, ranges: Ranges) -> None:
         """Delete the rows with the keys of `rows` for which `removed` is true, and write the others."""
         shared = [identifier(_stored_name(name)) for name in self.columns() if name in rows.columns]
         keys = [identifier(_stored_name(name)) for name in on]
+        near = [f"t.{identifier(_stored_name(name))} between {low} and {high}" for name, (low, high) in ranges.items()]
         into, values = ", ".join(shared), ", ".join(f"s.{name}" for name in shared)
         query = (
-            f"ON {' AND '.join(f't.{key} <=> s.{key}' for key in keys)} "  # noqa: S608 – names are quoted
+            f"ON {' AND '.join((*(f't.{key} <=> s.{key}' for key in keys), *near))} "  # noqa: S608 – names are quoted
             f"WHEN MATCHED AND ({removed}) AND ({newer}) THEN DELETE "
             f"WHEN MATCHED AND ({newer}) THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in shared)} "
             f"WHEN NOT MATCHED AND NOT ({removed}) THEN INSERT ({into}) VALUES ({values})"

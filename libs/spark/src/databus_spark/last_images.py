@@ -1,13 +1,14 @@
 """The last row image of each primary key: what a mirror's rows become."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from databus.events import Table
 from databus_spark.definitions import SEQUENCE, key_columns, mirror_columns
-from databus_spark.types import Columns, TypeOptions, identifier, may_become_null, typed_cells
+from databus_spark.table import LakeTable, Ranges
+from databus_spark.types import Columns, TypeOptions, identifier, literal, may_become_null, typed_cells
 
 #: whether the row of an image does not exist after it
 REMOVED = "s._action in ('update_before', 'delete')"
@@ -15,6 +16,15 @@ REMOVED = "s._action in ('update_before', 'delete')"
 #: of the last ones of several partitions, by transaction
 _IN_PARTITION = "struct(_seq, _offset, _row)"
 _AMONG_PARTITIONS = "struct(substring(_seq, 1, 16), _action in ('insert', 'update_after'))"
+#: type → SQL literal of a value's text. Files are not skipped by a cast; and a time that is an instant has no text that
+#: is the same in all time zones.
+_LITERALS: dict[str, Callable[[str], str]] = {
+    "bigint": "{}L".format,
+    "decimal": "{}BD".format,
+    "string": literal,
+    "date": "DATE'{}'".format,
+    "timestamp_ntz": "TIMESTAMP_NTZ'{}'".format,
+}
 #: begins the text of an error that a query raises for a key that the lake cannot represent
 NO_KEY = "databus: no key"
 
@@ -48,6 +58,25 @@ def last_of_keys(
         return last(images, keys, _IN_PARTITION).selectExpr(*selected)
     in_partitions = last(images, [*keys, "_topic", "_partition"], _IN_PARTITION).selectExpr(*selected)
     return last(in_partitions, keys, _AMONG_PARTITIONS).selectExpr(*selected)
+
+
+def merge_latest(table: LakeTable, latest: DataFrame, keys: Sequence[str], text: str, newer: str) -> None:
+    """Merge the last images of keys into a table, with a commit that has a text. `newer`: see `LakeTable.merge`."""
+    kept = latest.persist()
+    try:
+        table.merge(kept, keys, REMOVED, text, newer, _ranges(kept, keys))
+    finally:
+        kept.unpersist()
+
+
+def _ranges(latest: DataFrame, keys: Sequence[str]) -> Ranges:
+    """Return the ranges of those columns of the key whose order the statistics of files have, too."""
+    literals = {name: _LITERALS.get(kind.partition("(")[0]) for name, kind in latest.dtypes if name in keys}
+    ordered = {name: as_literal for name, as_literal in literals.items() if as_literal}
+    ends = [f"cast({function}({identifier(name)}) as string)" for name in ordered for function in ("min", "max")]
+    found = list(latest.selectExpr(*ends).collect()[0]) if ends else []
+    ranges = zip(ordered.items(), found[::2], found[1::2], strict=True)
+    return {name: (as_literal(low), as_literal(high)) for (name, as_literal), low, high in ranges if low is not None}
 
 
 def row_columns(table: Table, types: TypeOptions) -> Columns:

@@ -24,10 +24,13 @@ from databus_spark.definitions import (
 )
 from databus_spark.errors import CannotRebuild, TableParked
 from databus_spark.formats import open_table
-from databus_spark.last_images import NO_KEY, REMOVED, last_of_each_key, row_columns, with_keys
+from databus_spark.last_images import NO_KEY, last_of_each_key, merge_latest, row_columns, with_keys
 from databus_spark.mirror_state import DumpBase, MirrorState, decode_state, encode_state
 from databus_spark.table_changes import Statement, TableChanges
 from databus_spark.types import TypeOptions, identifier, typed_cells
+
+#: a change that is as old as the row is the same change again, or one of the other image of its record
+_NEWER = "s._seq >= t._seq"
 
 
 class Mirror:
@@ -225,10 +228,7 @@ class Mirror:
         entries = self._log.entries(self.name, after, last, self._condition).where("_query is null")
         state = MirrorState(last, self.state.definition, self._base(last), types=self._types)
         latest = last_of_each_key(entries, table, sum(each.partitions for each in images), self._types)
-        self._commit(
-            table,
-            lambda: self.table.merge(latest, key_columns(table), REMOVED, encode_state(state), "s._seq >= t._seq"),
-        )
+        self._commit(table, lambda: merge_latest(self.table, latest, key_columns(table), encode_state(state), _NEWER))
         self.state = state
 
     def _commit(self, table: Table, commit: Callable[[], None]) -> None:

@@ -7,12 +7,15 @@ While rows are written, the text is a setting of the table's session, so two thr
 rows may be of another session.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
 from databus_spark.types import Columns, identifier
+
+#: column → lowest and highest value, as SQL literals
+Ranges: TypeAlias = Mapping[str, tuple[str, str]]
 
 
 class LakeTable(Protocol):
@@ -75,10 +78,11 @@ class LakeTable(Protocol):
         """
         ...
 
-    def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str) -> None:
+    def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str, ranges: Ranges) -> None:
         """Delete the rows with the keys of `rows` for which `removed` is true, and write the others.
 
         A row that exists is only replaced if `newer` is true. Both are SQL conditions over the aliases `t` and `s`.
+        `rows` are read several times. All of them are in these `ranges`, so files without such rows are not read.
         Columns that only the table has are NULL in new rows, columns that only `rows` has are ignored.
         """
         ...

@@ -38,6 +38,9 @@ _DEFAULTS = {
     # A batch of one table has about 100 generated classes. Spark keeps 100, and would compile the others each time.
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Delta need not keep the rows that it merges: we do, and they would be the same if they were computed again.
+    "spark.databricks.delta.merge.materializeSource": "none",
+    "spark.databricks.delta.merge.failSourceCachedAfterMaterialization": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
