@@ -16,14 +16,16 @@ _DEFINITION = (
     "Columns array<struct<Name: string, RawType: string, EnumValues: array<string>, SetValues: array<string>>>, "
     "PKColumns array<int>"
 )
-_PLACE = "'databus: topic ', _topic, ', partition ', _partition, ', offset ', _offset"
-_ADVICE = "restart the query, so that it uses the new definition; records that are older need a query that ends before"
+#: SQL of the start of an error: which record it is about
+PLACE = "'databus: topic ', _topic, ', partition ', _partition, ', offset ', _offset"
+#: what to do at a record of another definition
+ADVICE = "restart the query, so that it uses the new definition; records that are older need a query that ends before"
 _IMAGES = f"""
     case
-        when action = 'invalid' then raise_error(concat({_PLACE}, ' cannot be used: ', _query))
+        when action = 'invalid' then raise_error(concat({PLACE}, ' cannot be used: ', _query))
         when images is null or _other is null then images
         when _misfits = '' then transform(images, image -> transform(_indexes, i -> get(image, i)))
-        else raise_error(concat({_PLACE}, ': the table has another definition of ', _misfits, ': {_ADVICE}'))
+        else raise_error(concat({PLACE}, ': the table has another definition of ', _misfits, ': {ADVICE}'))
     end
 """
 
@@ -34,13 +36,13 @@ def align(messages: DataFrame, table: Table, definition: str, types: TypeOptions
     `messages` are those of `databus_spark.messages.decode_messages`. A query fails at one that cannot be used.
     """
     other = f"if(_definition = {literal(definition)}, null, from_json(_definition, '{_DEFINITION}'))"
-    names = _texts(column.name.lower() for column in table.columns)
+    names = texts(column.name.lower() for column in table.columns)
     theirs = "get(_other.Columns, get(_indexes, {}))"
     checks = {
         column.name: f"{theirs.format(index)} is null or {converts(column, theirs.format(index), types)}"
         for index, column in enumerate(table.columns)
     }
-    key = _texts(name.lower() for name in key_columns(table))
+    key = texts(name.lower() for name in key_columns(table))
     checks["the primary key"] = (
         f"transform(coalesce(_other.PKColumns, cast(array() as array<int>)), i -> get(_names, i)) = {key}"
     )
@@ -54,5 +56,6 @@ def align(messages: DataFrame, table: Table, definition: str, types: TypeOptions
     )
 
 
-def _texts(values: Iterable[str]) -> str:
+def texts(values: Iterable[str]) -> str:
+    """Build the SQL of an array of texts, which may be empty."""
     return f"cast(array({', '.join(map(literal, values))}) as array<string>)"

@@ -1,5 +1,6 @@
 """The changes of one table as a typed DataFrame, from its topic or from a lake's change log."""
 
+from functools import partial
 from typing import overload
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +15,8 @@ from databus_spark.changelog import ChangeLog, Offsets
 from databus_spark.definitions import decode_definition
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_messages, explode_images
-from databus_spark.records import read_records, stream_records
-from databus_spark.topic import read_range
+from databus_spark.records import records_of
+from databus_spark.topic import find_definition, read_range
 from databus_spark.types import DEFAULT_TYPES, TypeOptions, lake_columns, literal, typed_cells
 
 #: columns beside those of the table → their SQL
@@ -24,11 +25,6 @@ COLUMNS = {name: name for name in ("_seq", "_action", "_row", "_query", "_topic"
 }
 #: in the metadata of `_seq`: the definition of the columns, as in messages
 DEFINITION = "databus.definition"
-
-_RECORDS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>"
-)
 
 
 @overload
@@ -90,13 +86,9 @@ def read_changes(
         raise InvalidSettings("read_changes needs topic and kafka, or lake")
     if stream and end is not None:
         raise InvalidSettings("read_changes: a stream has no end")
-    found = wait_for(read_range(kafka, topic, (schema, name), start, end, check=not stream))
-    if stream:
-        records = stream_records(spark, kafka, found.starts)
-    else:
-        batch = read_records(spark, kafka, found.starts, found.ends)
-        records = spark.createDataFrame([], _RECORDS) if batch is None else batch
-    return changes_in(records, found.definition, types)
+    find = partial(find_definition, table=(schema, name))
+    found = wait_for(read_range(kafka, topic, find, f"record of table {table}", start, end, check=not stream))
+    return changes_in(records_of(spark, kafka, found.starts, found.ends, stream=stream), found.newest, types)
 
 
 def changes_in(records: DataFrame, definition: str, types: TypeOptions) -> DataFrame:
@@ -135,9 +127,13 @@ def _from_lake(spark: SparkSession, name: TableName, lake: str, types: TypeOptio
 
 def _typed(entries: DataFrame, definition: str, types: TypeOptions) -> DataFrame:
     table = decode_definition(definition)
-    columns = lake_columns(table, types)
-    if reserved := sorted({name.lower() for name in columns} & COLUMNS.keys()):
-        raise InvalidSettings(f"{table.full_name} has a column {reserved[0]}, a name that read_changes uses")
-    cells = typed_cells(table, columns, types)
-    rows = entries.selectExpr(*cells, *(f"{text} as {name}" for name, text in COLUMNS.items()))
+    return as_changes(entries, typed_cells(table, lake_columns(table, types), types), definition)
+
+
+def as_changes(entries: DataFrame, columns: list[str], definition: str) -> DataFrame:
+    """Select the columns of the table, whose SQL is given, and those that all changes have."""
+    table = decode_definition(definition)
+    if reserved := sorted({column.name.lower() for column in table.columns} & COLUMNS.keys()):
+        raise InvalidSettings(f"{table.full_name} has a column {reserved[0]}, a name that the changes use")
+    rows = entries.selectExpr(*columns, *(f"{text} as {name}" for name, text in COLUMNS.items()))
     return rows.withColumn("_seq", sql.col("_seq").alias("_seq", metadata={DEFINITION: definition}))

@@ -7,6 +7,19 @@ from databus.kafka_java import java_settings
 from databus.settings import Kafka
 from databus_spark.changelog import Offsets
 
+_RECORDS = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
+
+
+def records_of(spark: SparkSession, kafka: Kafka, starts: Offsets, ends: Offsets, *, stream: bool) -> DataFrame:
+    """Return the committed records between these offsets, or the stream of those from the starts on."""
+    if stream:
+        return stream_records(spark, kafka, starts)
+    batch = read_records(spark, kafka, starts, ends)
+    return spark.createDataFrame([], _RECORDS) if batch is None else batch
+
 
 def read_records(spark: SparkSession, kafka: Kafka, starts: Offsets, ends: Offsets) -> DataFrame | None:
     """Return the committed records between two offsets of each partition; None if there are none."""

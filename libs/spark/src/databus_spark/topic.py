@@ -1,6 +1,8 @@
-"""What a topic has: its offsets, and the newest definition of a table."""
+"""What a topic has: its offsets, and what its newest record says of a table."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
@@ -13,19 +15,24 @@ from databus_changes.tables import TableName
 from databus_spark.changelog import Offsets
 from databus_spark.definitions import decode_definition
 
-#: records at the end of a partition among which a definition is searched first
+_T = TypeVar("_T")
+_Record: TypeAlias = "ConsumerRecord[bytes, bytes]"
+#: returns what a record says of the table, with a text that orders the records of all partitions; None if nothing
+Find: TypeAlias = Callable[[_Record], tuple[str, _T] | None]
+
+#: records at the end of a partition that are searched first
 _SEARCHED = 64
 
 
 @dataclass(frozen=True)
-class Range:
+class Range(Generic[_T]):
     """The records between two offsets of each partition of a topic."""
 
     starts: Offsets
     #: where records of transactions that are still open may follow
     ends: Offsets
-    #: the definition of the table in its newest record before the ends, as in the message
-    definition: str
+    #: what was found in the newest record before the ends
+    newest: _T
 
 
 class _Message(msgspec.Struct):
@@ -33,11 +40,12 @@ class _Message(msgspec.Struct):
 
 
 async def read_range(
-    kafka: Kafka, topic: str, table: TableName, start: Offsets | None, end: Offsets | None, *, check: bool
-) -> Range:
+    kafka: Kafka, topic: str, find: Find[_T], what: str, start: Offsets | None, end: Offsets | None, *, check: bool
+) -> Range[_T]:
     """Find the range from `start` to `end`, by default all committed records there are; other topics are ignored.
 
-    Raises ChangesLost if, with `check`, Kafka does not have these offsets; InvalidSettings if the table has no record.
+    `find` is called with records from the end on, `what` names those in which it finds something. Raises ChangesLost
+    if, with `check`, Kafka does not have these offsets; InvalidSettings if nothing is found.
     """
     async with kafka_client.admin(kafka) as admin:
         partitions = await partitions_of(admin, lambda each: each == topic)
@@ -51,13 +59,13 @@ async def read_range(
             if check and not first[each] <= starts[each] <= ends[each] <= last[each]:
                 raise ChangesLost(
                     f"topic {topic}, partition {each.partition} has the offsets from {first[each]} to {last[each]}, "
-                    f"not all from {starts[each]} to {ends[each]}: begin with a new dump"
+                    f"not all from {starts[each]} to {ends[each]}: begin with a new dump or snapshot"
                 )
-        found = [await _newest(consumer, each, first[each], ends[each], table) for each in partitions]
-    _, definition = max(found)
-    if not definition:
-        raise InvalidSettings(f"topic {topic} has no record of table {'.'.join(table)} before the end: check the names")
-    return Range(_by_partition(topic, starts), _by_partition(topic, ends), definition)
+        found = [await _newest(consumer, each, first[each], ends[each], find) for each in partitions]
+    newest = max((each for each in found if each), key=lambda each: each[0], default=None)
+    if newest is None:
+        raise InvalidSettings(f"topic {topic} has no {what} before the end: check the names")
+    return Range(_by_partition(topic, starts), _by_partition(topic, ends), newest[1])
 
 
 def _chosen(offsets: Offsets | None, default: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -69,24 +77,27 @@ def _by_partition(topic: str, offsets: dict[TopicPartition, int]) -> Offsets:
 
 
 async def _newest(
-    consumer: AIOKafkaConsumer, partition: TopicPartition, first: int, end: int, table: TableName
-) -> tuple[str, str]:
-    """Return sequence and definition of the table's newest record in a partition; empty texts if it has none."""
+    consumer: AIOKafkaConsumer, partition: TopicPartition, first: int, end: int, find: Find[_T]
+) -> tuple[str, _T] | None:
+    """Return what is found in the newest record of a partition."""
     consumer.assign([partition])
-    newest, size = ("", ""), _SEARCHED
-    while end > first and not newest[1]:  # backwards, in growing steps
+    newest, size = None, _SEARCHED
+    while end > first and newest is None:  # backwards, in growing steps
         begin = max(first, end - size)
         async for record in kafka_client.records(consumer, partition, begin, end):
-            newest = max(newest, _definition(record, table))
+            found = find(record)
+            if found and (newest is None or found[0] >= newest[0]):
+                newest = found
         end, size = begin, size * 8
     return newest
 
 
-def _definition(record: ConsumerRecord[bytes, bytes], table: TableName) -> tuple[str, str]:
+def find_definition(record: _Record, table: TableName) -> tuple[str, str] | None:
+    """Return sequence and definition of the table in a record of the `databus` format, as in the message."""
     sequence = dict(record.headers).get(names.SEQUENCE_HEADER, b"").decode()
     try:
         text = bytes(msgspec.json.decode(record.value or b"", type=_Message).Table)
         found = decode_definition(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return "", ""
-    return (sequence, text.decode()) if sequence and (found.schema, found.name) == table else ("", "")
+        return None
+    return (sequence, text.decode()) if sequence and (found.schema, found.name) == table else None

@@ -82,7 +82,7 @@ def value(column: Column, cell: str, types: TypeOptions) -> str:
             chosen = f"filter({_labels(column)}, (label, bit) -> substring({bits}, bit + 1, 1) = '1')"
             return f"if({cell} is null, null, array_join({chosen}, ','))"
         case "time", "bigint":
-            return _microseconds(text)
+            return microseconds(text)
         case _, "timestamp":  # the text has no time zone; that of the session need not be UTC
             return f"try_cast({text} || 'Z' as timestamp)"
         case _, kind:
@@ -151,7 +151,7 @@ def lake_columns(table: Table, types: TypeOptions) -> Columns:
     return {column.name: lake_type(column, types) for column in table.columns}
 
 
-def _microseconds(text: str) -> str:
+def microseconds(text: str) -> str:
     """Build the SQL that converts a TIME, as `-838:59:59.000000`."""
     hours, minutes, seconds = (f"split_part(ltrim('-', {text}), ':', {part})" for part in (1, 2, 3))
     whole = f"try_cast({hours} as bigint) * 3600 + try_cast({minutes} as bigint) * 60"
