@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from databus_spark.apply import apply_changes
     from databus_spark.changes import read_changes
+    from databus_spark.debezium import read_debezium_changes
     from databus_spark.dumps import Dump, read_dump
     from databus_spark.types import TypeOptions
 
-__all__ = ["Dump", "TypeOptions", "apply_changes", "read_changes", "read_dump"]
+__all__ = ["Dump", "TypeOptions", "apply_changes", "read_changes", "read_debezium_changes", "read_dump"]
 
 _MODULES = {
     "Dump": "dumps",
     "apply_changes": "apply",
     "read_changes": "changes",
+    "read_debezium_changes": "debezium",
     "read_dump": "dumps",
     "TypeOptions": "types",
 }
