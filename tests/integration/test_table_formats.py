@@ -99,6 +99,18 @@ def test_merge_replaces_older_rows_removes_and_inserts(table: LakeTable) -> None
     assert table.read().columns == ["_file", "the`name.{0}", "seq", "_Pos", "more"]
 
 
+def test_persisted_rows_that_are_written_stay_persisted(table: LakeTable) -> None:
+    drawn = rows(table, "SELECT rand() _file, 'insert' a").persist()
+    [(number, _)] = content(drawn)
+    table.overwrite(drawn.drop("a"), "overwritten")
+    table.append(drawn.drop("a"), "appended", "a")
+    merged = by_another(table)
+    merged.merge(drawn, ["_file"], "s.a = 'd'", "merged", "true", {})
+    assert content(table.read()) == [(number,)] * 2
+    assert content(drawn) == [(number, "insert")]
+    drawn.unpersist()
+
+
 def test_a_merge_reads_only_files_that_may_have_its_keys(table: LakeTable) -> None:
     def row(low: bool, value: str) -> DataFrame:
         number, text, price, day = (

@@ -226,7 +226,8 @@ class Table(LakeTable):
         try:
             yield f"global_temp.{view}"
         finally:
-            self.spark.catalog.dropGlobalTempView(view)
+            # Not `dropGlobalTempView`, which also makes Spark forget rows that are persisted.
+            self.spark._jsparkSession.sharedState().globalTempViewManager().remove(view)
 
     @contextmanager
     def _writing(self, summary: Mapping[str, str], settings: Mapping[str, str] | None = None) -> Iterator[None]:
