@@ -85,6 +85,8 @@ class ChangeLog:
         """
         if self._kept:
             self._kept[0].unpersist()
+        if keep:  # each mirror reads all partitions, and there are more of them the more tables there are
+            entries = entries.coalesce(entries.sparkSession.sparkContext.defaultParallelism)
         self._kept = (entries.persist(), self._committed) if keep else None
         self._table.append(entries, _encode(after), f"after-{self._committed}")
         if self._table.text() != _encode(after):
