@@ -35,6 +35,7 @@ def source(mariadb: Server) -> Server:
     return mariadb
 
 
+@pytest.mark.lake
 async def test_the_code_of_the_guide_keeps_a_copy(
     spark: SparkSession, make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, tmp_path: Path
 ) -> None:

@@ -38,6 +38,10 @@ from integration.sink_peers import DumpServer, SamplePublisher, describe_table, 
 
 pytestmark = leaves_sockets
 
+#: `make test` starts a sink only with a certificate
+mostly_with_certificates = pytest.mark.parametrize(
+    "section", [pytest.param("scram", marks=pytest.mark.lake), "mtls"], indirect=True
+)
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
 
 
@@ -84,6 +88,7 @@ async def test_services_can_publish_rows_and_take_dumps_and_replay_dead_letters(
     assert manifest["kafka_offsets"][topic]["0"] > 0
 
 
+@mostly_with_certificates
 async def test_the_sink_fills_the_lake_and_writes_no_secret_there_and_names_a_wrong_setting(
     spark: SparkSession, kafka: Server, jars: Path, section: Section, stranger: Authority, tmp_path: Path
 ) -> None:
