@@ -399,28 +399,31 @@ def test_truncate_needs_a_topic_of_one_partition(spark: SparkSession, tmp_path: 
 
 def test_columns_of_other_schemas_are_found_by_their_names(spark: SparkSession) -> None:
     odd = "o'`{0}.\\"
+    unsigned = "bytes", semantic("org.apache.kafka.connect.data.Decimal", scale="0")  # of a BIGINT UNSIGNED
     before: list[Any] = [
         ("id", "int16"),
         ("gone", "string"),
         (odd, "string"),
         ("price", *decimal(8, 2)),
         ("set", "string", semantic("io.debezium.data.EnumSet", allowed="a")),
+        ("total", *unsigned),
     ]
     after: list[Any] = [
         ("id", "int64"),
         (odd, "string"),
         ("price", *decimal(10, 2)),
         ("set", "string", semantic("io.debezium.data.EnumSet", allowed="a,b")),
+        ("total", *unsigned),
         ("note", "string"),
     ]
     found = changes(
         spark,
-        (key(1, before[:1]), value("c", after=(1, "x", "one", "B88=", "a"), columns=before)),
-        (key(2, after[:1]), value("c", after=(2, "two", "B88=", "a,b", "!"), columns=after)),
+        (key(1, before[:1]), value("c", after=(1, "x", "one", "B88=", "a", "B88="), columns=before)),
+        (key(2, after[:1]), value("c", after=(2, "two", "B88=", "a,b", "B88=", "!"), columns=after)),
     )
-    assert [tuple(row[:5]) for row in found.orderBy("_offset").collect()] == [
-        (1, "one", Decimal("19.99"), "a", None),
-        (2, "two", Decimal("19.99"), "a,b", "!"),
+    assert [tuple(row[:6]) for row in found.orderBy("_offset").collect()] == [
+        (1, "one", Decimal("19.99"), "a", 1999, None),
+        (2, "two", Decimal("19.99"), "a,b", 1999, "!"),
     ]
 
 

@@ -19,6 +19,7 @@ from databus_spark.changelog import COLUMNS
 from databus_spark.formats import FORMATS, open_table, other_format
 from databus_spark.last_images import merge_latest
 from databus_spark.table import LakeTable
+from databus_spark.types import literal
 
 pytestmark = [
     pytest.mark.lake,
@@ -97,6 +98,21 @@ def test_merge_replaces_older_rows_removes_and_inserts(table: LakeTable) -> None
             (1, "new", 6, "x", None), (3, "old", 5, "x", None), (4, "old", 5, "x", None), (5, "new", 6, None, None)
         ]  # fmt: skip
     assert table.read().columns == ["_file", "the`name.{0}", "seq", "_Pos", "more"]
+
+
+def test_a_merge_finds_any_text_and_keys_of_before_a_column_was_widened(table: LakeTable) -> None:
+    texts = ["${spark.app.name}", "it's", "a\\b", "plain"]
+    values = ", ".join(f"({literal(text)}, 1.5)" for text in texts)
+    old = f"SELECT t, cast(n as decimal(4,2)) n, 'old' value, '1' _seq FROM VALUES {values} v(t, n)"
+    table.overwrite(rows(table, old), "loaded")
+    table.add_columns({}, {"n": "decimal(12,2)"}, "wider")
+    for text in texts:
+        key = f"{literal(text)} t, explode(cast(array(1.5, 30000000) as array<decimal(12,2)>)) n"
+        merge_latest(
+            table, rows(table, f"SELECT {key}, 'new' value, '2' _seq, 'insert' _action"), ["t", "n"], "m", "true"
+        )
+    assert content(table.read().selectExpr("value", "count(*) over () as rows").distinct()) == [("new", 2 * len(texts))]
+    assert content(table.read().select("t").distinct()) == sorted((text,) for text in texts)
 
 
 def test_persisted_rows_that_are_written_stay_persisted(table: LakeTable) -> None:

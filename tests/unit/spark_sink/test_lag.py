@@ -8,8 +8,8 @@ from databus_spark_sink import lag
 from databus_spark_sink.cuts import Batch
 
 
-def batch(starts: Offsets, ends: Offsets, waiting: int) -> Batch:
-    return Batch(starts, LogState(1, ends), {}, waiting)
+def batch(starts: Offsets, ends: Offsets, waiting: int, *, is_all: bool) -> Batch:
+    return Batch(starts, LogState(1, ends), {}, waiting, is_all)
 
 
 def metrics() -> list[float | None]:
@@ -20,18 +20,22 @@ def test_the_lag_grows_until_the_lake_has_all_that_kafka_had_at_a_moment(monkeyp
     now = [1000.0]
     monkeypatch.setattr(lag.time, "time", lambda: now[0])
     found = lag.Lag()
-    first = batch({"a": {0: 5, 1: 0}, "b": {0: 2}}, {"a": {0: 8, 1: 1}, "b": {0: 2}, "gone": {0: 7}}, waiting=10)
+    first = batch(
+        {"a": {0: 5, 1: 0}, "b": {0: 2}}, {"a": {0: 8, 1: 1}, "b": {0: 2}, "gone": {0: 7}}, waiting=10, is_all=False
+    )
     found.found(first)
     now[0] = 1010
     assert metrics() == [10, 10]
     found.written(first, 1000, is_behind=False)
     assert metrics() == [6, 10]
 
-    rest = batch({"a": {0: 8, 1: 1}}, {"a": {0: 14, 1: 1}}, waiting=6)
+    rest = batch({"a": {0: 8, 1: 1}}, {"a": {0: 14, 1: 1}}, waiting=8, is_all=True)
     found.found(rest)
     now[0] = 1015
     found.written(rest, 1010, is_behind=True)  # a mirror could not be written
-    assert metrics() == [0, 15]
+    assert metrics() == [2, 15]
+    found.written(rest, 1010, is_behind=False)
+    assert metrics() == [2, 5], "what came while it was searched does not count"
     found.found(None)
     found.written(None, 1014, is_behind=False)
     assert metrics() == [0, 1]

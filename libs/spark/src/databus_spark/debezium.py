@@ -74,8 +74,9 @@ def read_debezium_changes(
     The topic has JSON with schemas, as the connector or a route in the format `debezium-json` writes it. Parameters,
     columns and errors are those of `read_changes`, and `apply_changes` takes the result, but
 
-    * `_seq` is the offset of the record: it orders the changes of a row, which are in one partition, and not those of
-      several partitions. The number of partitions must not change, and a topic that is created again has lower ones.
+    * `_seq` is the offset of the record: it orders the changes of a row if they are in one partition, and not those of
+      several partitions. So the record key must identify a row and choose the partition, as it does by default. The
+      number of partitions must not change, and a topic that is created again has lower offsets.
     * `_action` is `insert`, `update_before`, `update_after` or `delete`; or `truncate`, which ends the query if the
       topic has several partitions. There is no other DDL. An update without `before` has only `update_after`.
     * columns have the types of their schemas in Connect (docs/guide/spark.md); `types.zero_dates` has no effect.

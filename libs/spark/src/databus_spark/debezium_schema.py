@@ -40,7 +40,7 @@ class Newest:
         if unknown := [name for name in self.key if name not in names]:
             raise InvalidSettings(
                 f"the record key of {self.schema}.{self.name} has the field {unknown[0]}, which its rows do not have: "
-                "set message.key.columns to columns of the table"
+                "set message.key.columns to columns of the table that identify a row"
             )
         columns = tuple(
             Column(name=each.field, type="", raw_type=connect_type(each, types).raw) for each in self.columns

@@ -104,6 +104,8 @@ _UNAVAILABLE_TEXTS = ", ".join(
 )
 _LACKS = "has no value, because the binlog lacked it: set binlog_row_image=FULL, and begin with a new snapshot"
 _MISFIT = "has a value that does not fit its schema: leave the record out, by its offset"
+#: of a BIGINT UNSIGNED, whose schema does not tell it
+_UNKNOWN_PRECISION = 38
 _PRECISION, _SCALE, _LENGTH = "connect.decimal.precision", "scale", "length"
 
 
@@ -157,7 +159,8 @@ def fits(field: Field, other: str, types: TypeOptions) -> str:
         parameter = f"cast({other}.parameters[{{}}] as int)".format
         if field.name == _DECIMAL:
             precision, scale = _digits(field)
-            same += f" and {parameter(literal(_PRECISION))} <= {precision} and {parameter(literal(_SCALE))} = {scale}"
+            same += f" and coalesce({parameter(literal(_PRECISION))}, {_UNKNOWN_PRECISION}) <= {precision}"
+            same += f" and {parameter(literal(_SCALE))} = {scale}"
         if field.name == _BITS:
             same += f" and {parameter(literal(_LENGTH))} <= {_length(field)}"
         return f"coalesce({same}, false)"
@@ -167,7 +170,7 @@ def fits(field: Field, other: str, types: TypeOptions) -> str:
 
 
 def _digits(field: Field) -> tuple[int, int]:
-    return int(field.parameters.get(_PRECISION, 38)), int(field.parameters[_SCALE])
+    return int(field.parameters.get(_PRECISION, _UNKNOWN_PRECISION)), int(field.parameters[_SCALE])
 
 
 def _length(field: Field) -> int:

@@ -1,6 +1,6 @@
 """Tables of the lake in Delta. The text of a commit is its user metadata."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from delta.tables import DeltaTable
@@ -26,6 +26,8 @@ CONFIGURATION = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _TEXT = "spark.databricks.delta.commitInfo.userMetadata"
+#: Spark compares decimals with files that were written before the column was widened, and whose integers are too short
+_PUSHDOWN = "spark.sql.parquet.filterPushdown.decimal"
 #: operations of commits without a text, after which a table is what it was before, or has fewer entries
 _UPKEEP = {"OPTIMIZE", "DELETE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 _COMPACTION = {
@@ -114,7 +116,7 @@ class Table(LakeTable):
         equal = [f"t.{column} <=> s.{column}" for column in map(identifier, on)]
         near = [f"t.{identifier(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items()]
         condition = " AND ".join((*equal, *near))
-        with self._committing(text):
+        with self._committing(text, {_PUSHDOWN: "false"}):
             result = (
                 DeltaTable.forPath(self.spark, self.path)
                 .alias("t")
@@ -176,9 +178,16 @@ class Table(LakeTable):
             self.spark.conf.set(key, value)
 
     @contextmanager
-    def _committing(self, text: str) -> Iterator[None]:
-        self.spark.conf.set(_TEXT, text)
+    def _committing(self, text: str, settings: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Give a commit its text. `settings` are further settings of the session meanwhile."""
+        temporary = {_TEXT: text} | dict(settings or {})
+        before = {key: self.spark.conf.get(key, None) for key in temporary}
         try:
+            self._configure(temporary)
             yield
         finally:
-            self.spark.conf.unset(_TEXT)
+            for key, value in before.items():
+                if value is None:
+                    self.spark.conf.unset(key)
+                else:
+                    self.spark.conf.set(key, value)

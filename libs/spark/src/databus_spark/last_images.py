@@ -1,5 +1,6 @@
 """The last row image of each primary key: what a mirror's rows become."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
@@ -8,7 +9,7 @@ from pyspark.sql import functions as sql
 from databus.events import Table
 from databus_spark.definitions import SEQUENCE, key_columns, mirror_columns
 from databus_spark.table import LakeTable, Ranges
-from databus_spark.types import Columns, TypeOptions, identifier, literal, may_become_null, typed_cells
+from databus_spark.types import Columns, TypeOptions, identifier, may_become_null, typed_cells
 
 #: whether the row of an image does not exist after it
 REMOVED = "s._action in ('update_before', 'delete')"
@@ -21,10 +22,12 @@ _AMONG_PARTITIONS = "struct(substring(_seq, 1, 16), _action in ('insert', 'updat
 _LITERALS: dict[str, Callable[[str], str]] = {
     "bigint": "{}L".format,
     "decimal": "{}BD".format,
-    "string": literal,
+    "string": "'{}'".format,
     "date": "DATE'{}'".format,
     "timestamp_ntz": "TIMESTAMP_NTZ'{}'".format,
 }
+#: in text that a literal may not have exactly: escapes depend on the session's settings, and invalid UTF-8 was replaced
+_UNSAFE = re.compile(r"[\\'$\ufffd]")
 #: begins the text of an error that a query raises for a key that the lake cannot represent
 NO_KEY = "databus: no key"
 
@@ -76,7 +79,11 @@ def _ranges(latest: DataFrame, keys: Sequence[str]) -> Ranges:
     ends = [f"cast({function}({identifier(name)}) as string)" for name in ordered for function in ("min", "max")]
     found = list(latest.selectExpr(*ends).collect()[0]) if ends else []
     ranges = zip(ordered.items(), found[::2], found[1::2], strict=True)
-    return {name: (as_literal(low), as_literal(high)) for (name, as_literal), low, high in ranges if low is not None}
+    return {
+        name: (as_literal(low), as_literal(high))
+        for (name, as_literal), low, high in ranges
+        if low is not None and not _UNSAFE.search(low + high)
+    }
 
 
 def row_columns(table: Table, types: TypeOptions) -> Columns:

@@ -135,7 +135,8 @@ def identifier(name: str) -> str:
 
 def literal(text: str) -> str:
     """Quote a string literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    # Spark would replace `${name}` by a setting, also in a literal.
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
 
 
 def _kind(column: Column) -> str:

@@ -37,6 +37,8 @@ class Batch:
     lost: dict[str, str]
     #: number of offsets after the starts in Kafka, of this batch and of later ones
     waiting: int
+    #: whether it has all that was published when it was searched for
+    is_all: bool
 
     @property
     def records(self) -> int:
@@ -75,7 +77,13 @@ class Cuts:
         is_small = all(ends[each] - start <= MAX_RECORDS for each, start in starts.items())
         if later != progress or not is_small:  # else no transaction was committed while the ends were read
             ends, last = await self._cut(starts, ends, state.transaction, last)
-        return Batch(by_topic(starts), LogState(last, _merged(state.offsets, by_topic(ends))), lost, waiting)
+        return Batch(
+            by_topic(starts),
+            LogState(last, _merged(state.offsets, by_topic(ends))),
+            lost,
+            waiting,
+            last == progress.transaction,
+        )
 
     async def _cut(
         self, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int], after: int, last: int

@@ -23,7 +23,6 @@ class Lag:
 
         `is_behind`: there are mirrors that do not have it.
         """
-        left = batch.waiting - batch.records if batch else 0
-        SINK_LAG_RECORDS.set(left)
-        if not left and not is_behind:
+        SINK_LAG_RECORDS.set(batch.waiting - batch.records if batch else 0)
+        if (batch is None or batch.is_all) and not is_behind:
             self._complete = looked

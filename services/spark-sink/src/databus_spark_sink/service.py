@@ -48,6 +48,7 @@ async def keep_up_to_date(
     settings: Settings, health: Health, spark: SparkSession, layout: Layout, *, until_idle: bool
 ) -> None:
     """Do the work of `run` in an open session."""
+    lag = Lag()
     health.down("opening the lake")
     publishes = partial(offsets.may_publish, settings)
     types = type_options(settings.spark.types)
@@ -65,7 +66,6 @@ async def keep_up_to_date(
             AsyncExitStack() as stack,
         ):
             cuts, healing = Cuts(settings, written, committed), Healing(settings, spark, lake)
-            lag = Lag()
             stack.push_async_callback(healing.close)
             maintenance = Maintenance(settings, spark, lake)
             background = (
