@@ -49,6 +49,7 @@ async def test_a_mirror_that_cannot_be_read_is_behind_and_the_others_go_on(
     assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}]
 
 
+@pytest.mark.lake
 async def test_a_table_that_cannot_be_mirrored_is_parked_and_the_others_go_on(sink: Sink) -> None:
     tables = {name: describe_table(name, "id int(11)", "at time") for name in ("retyped", "lost", "odd")}
     retyped = describe_table("retyped", "id int(11)", "at time(3)")

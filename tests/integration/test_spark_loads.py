@@ -171,6 +171,7 @@ async def test_a_value_of_every_type_is_the_same_from_dump_and_stream(sink: Sink
     assert cells == [b"3", *texts]
 
 
+@pytest.mark.lake
 async def test_a_load_that_is_killed_continues_where_it_was(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_STEP_BYTES", 1)
     other = describe_table("other", "id int(11)", "name varchar(20)")

@@ -70,6 +70,7 @@ async def test_partitions_are_read_in_the_order_of_the_source(sink: Sink) -> Non
     assert sink.mirror(ITEMS) == [{"id": 102, "name": "y"}, {"id": 200, "name": "y"}]
 
 
+@pytest.mark.lake
 async def test_a_transaction_whose_records_kafka_shows_before_its_progress_is_not_lost(
     sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:

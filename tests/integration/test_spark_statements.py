@@ -83,6 +83,7 @@ async def test_renamed_tables_take_their_rows_along(sink: Sink) -> None:
     assert sink.mirror(gone) == []
 
 
+@pytest.mark.lake
 async def test_a_mirror_that_could_not_be_written_follows_all_statements_with_the_next_batch(
     sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
