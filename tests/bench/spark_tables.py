@@ -51,7 +51,7 @@ def main() -> None:
             with pipeline_of(server, env, "earliest", source={"include": ["bench.t_*"]}) as pipeline:
                 pipeline.start_all("publisher", "reader")
                 results += asyncio.run(_measure(spark, load(pipeline.config), server, count, chosen.runs))
-    report("spark-tables", results)
+    report(f"spark-tables-{chosen.table_format}", results)
 
 
 async def _create(server: Server, count: int) -> None:

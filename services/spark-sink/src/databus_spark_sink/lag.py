@@ -10,7 +10,7 @@ class Lag:
     """Follows the batches of a sink. What it was behind before its start is not known."""
 
     def __init__(self) -> None:
-        #: a moment, in seconds since the epoch, whose records in Kafka are all in the lake
+        #: a moment, in seconds since the epoch, whose records in Kafka are all in the lake; at first that of the start
         self._complete = time.time()
         SINK_LAG_SECONDS.set_function(lambda: time.time() - self._complete)
 
