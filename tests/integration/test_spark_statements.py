@@ -108,6 +108,26 @@ async def test_a_mirror_that_could_not_be_written_follows_all_statements_with_th
     assert sink.mirror(ITEMS) == [{"id": 2, "name": "two", "n": 5}]
 
 
+async def test_a_table_that_is_created_filled_and_dropped_within_a_batch_is_in_no_doubt(sink: Sink) -> None:
+    scratch, again = (describe_table(name, "id int(11)", "name varchar(20)") for name in ("scratch", "again"))
+    sink.dump({ITEMS: []})
+    for table in scratch, again:
+        await sink.publisher.send(
+            (table, Action.CREATE, b"CREATE TABLE " + table.name.encode()),
+            (table, INSERT, [[b"1", b"gone"]]),
+            (table, Action.DROP, b"DROP TABLE " + table.name.encode()),
+        )
+    await sink.publisher.send(
+        (again, Action.CREATE, b"CREATE TABLE IF NOT EXISTS again"), (again, INSERT, [[b"2", b"new"]])
+    )
+
+    await sink.run()
+
+    assert sink.health.degraded == ""
+    assert sink.mirror(again) == [{"id": 2, "name": "new"}]
+    assert not open_table(sink.spark, sink.lake.mirror("shop", "scratch")).exists
+
+
 @pytest.mark.lake
 async def test_truncated_and_recreated_tables_are_emptied(sink: Sink) -> None:
     born = describe_table("born", "id int(11)", "name varchar(20)")

@@ -110,20 +110,20 @@ class Mirror:
         return self._log.changes_of(self.name, self.state.transaction if self.state else -1, last, self._condition)
 
     def reset(self, table: Table, transaction: int) -> None:
-        """Become an empty mirror of this table, which has no rows after the transaction."""
-        if not table.primary_key and self.state is None:
+        """Become an empty mirror of this table, which has no rows after the transaction, unless it never had a key."""
+        if not table.primary_key and not self.table.exists:
             return
         state = MirrorState(transaction, encode_definition(table), types=self._types)
         self.table.empty(mirror_columns(table, self._types), encode_state(state))
         self.state = state
 
     def drop(self, transaction: int) -> None:
-        """Remove all rows, because the table is gone."""
-        if self.state:
-            definition = self.state.definition
-            state = MirrorState(transaction, definition, dropped=True, types=self._types)
+        """Remove all rows, because the table is gone. A table that has no mirror does not get one."""
+        definition = self.state.definition if self.state else ""
+        state = MirrorState(transaction, definition, dropped=True, types=self._types)
+        if definition:
             self.table.empty(mirror_columns(decode_definition(definition), self._types), encode_state(state))
-            self.state = state
+        self.state = state
 
     def copy(self, source: "Mirror", table: Table, query: str, transaction: int) -> None:
         """Become what another mirror was before a transaction, which renamed that table, and maybe altered it."""

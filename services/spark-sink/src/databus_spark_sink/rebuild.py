@@ -84,8 +84,8 @@ def _follow(target: Mirror, log: ChangeLog, transaction: int) -> None:
         if rename.transaction > max(resets, default=-1):
             raise CannotRebuild(f"it was renamed at transaction {rename.transaction}")
     target.advance(changes, transaction)
-    if target.state is None:
-        raise CannotRebuild("it has no primary key")
+    if not target.table.exists:
+        raise CannotRebuild("it had no primary key, or was dropped, and had no mirror before")
 
 
 def _resets(log: ChangeLog, name: TableName, transaction: int) -> list[int]:
