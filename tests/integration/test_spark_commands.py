@@ -101,6 +101,9 @@ async def test_the_sink_compares_and_compacts_its_mirrors_by_itself(
     async def is_compacted() -> bool:
         return "OPTIMIZE" in [each["operation"] for each in DeltaTable(sink.lake.mirror("shop", "items")).history()]
 
+    async def has_one_file() -> bool:
+        return REGISTRY.get_sample_value("databus_sink_files", {"table": "shop.items"}) == 1
+
     sink.dump({ITEMS: [[b"1", b"one"]]})
     await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))  # in a file of its own
     wrong = sink.dumps.manifest(sink.publisher.position, {ITEMS: [[b"1", b"1"], [b"9", b"nine"]]})
@@ -112,6 +115,7 @@ async def test_the_sink_compares_and_compacts_its_mirrors_by_itself(
     assert await eventually(differing, seconds=200) == 3
     if sink.settings.spark.table_format == "delta":  # Iceberg leaves less than five files as they are
         await eventually(is_compacted, seconds=200)
+        await eventually(has_one_file, seconds=200)
     await cancelled(running)
     found = [record.fields for record in caplog.records if getattr(record, "event", "") == LogEvent.MIRROR_DIFFERS]
     assert found[0] == {"table": "shop.items"}

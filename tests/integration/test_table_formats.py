@@ -182,7 +182,7 @@ def test_columns_are_added_and_widened_in_place(table: LakeTable, monkeypatch: p
 
 
 def test_a_change_log_is_partitioned_by_any_names(table: LakeTable) -> None:
-    table.empty(COLUMNS, "begun", ("_schema", "_table", "_day"))
+    table.empty(COLUMNS, "begun", ("_schema", "_table", "_day"), ("_seq", "_time"))
     values = dict.fromkeys(COLUMNS, "null") | {
         "_seq": "'1'", "_schema": "'a/b=%'", "_table": "'ü `x`'", "_file": "'bin.1'", "_partition": "3",
         "_day": "date'2024-01-02'", "cells": "array(binary('x'), null)",

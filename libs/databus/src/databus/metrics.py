@@ -77,6 +77,7 @@ SINK_STEP_SECONDS = Histogram(
     ["step"],
     buckets=(0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600),
 )
+SINK_FILES = Gauge("databus_sink_files", "Files with the rows of a table of the lake, after its upkeep", ["table"])
 SINK_PARKED = Gauge("databus_sink_parked_tables", "Tables whose mirrors do not follow them any more")
 SINK_QUARANTINED = Counter("databus_sink_quarantined_records", "Records in Kafka that could not be used")
 SINK_OFFSET = Gauge("databus_sink_offset", "Next Kafka offset to read", ["topic", "partition"])

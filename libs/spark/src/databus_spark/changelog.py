@@ -40,6 +40,8 @@ COLUMNS: Columns = {
     "_day": "date",
 }
 _PARTITIONS = ("_schema", "_table", "_day")
+#: Entries are looked for by transaction and by time. Statistics of all columns cost more than decoding the records.
+_SKIPPING = ("_seq", "_time")
 _TRIMMED = "databus.trimmed"
 #: the last versions, among which there is one that was appended if the log is in use
 _NEAR = 5
@@ -97,7 +99,7 @@ class ChangeLog:
     def start(self, offsets: Offsets) -> LogState:
         """Create an empty log that begins at these offsets."""
         state = LogState(offsets=offsets)
-        self._table.empty(COLUMNS, _encode(state), _PARTITIONS)
+        self._table.empty(COLUMNS, _encode(state), _PARTITIONS, _SKIPPING)
         return state
 
     def trim(self, day: date) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -83,9 +84,13 @@ class Table(LakeTable):
         options = {"userMetadata": text, "txnAppId": identity, "txnVersion": "1"}
         rows.write.format("delta").mode("append").options(**options).save(self.path)
 
-    def overwrite(self, rows: DataFrame, text: str, partitions: Sequence[str] = ()) -> None:
+    def overwrite(
+        self, rows: DataFrame, text: str, partitions: Sequence[str] = (), skipping: Sequence[str] = ()
+    ) -> None:
         """Replace rows and columns; create the table, partitioned by these columns, if there is none."""
         options = {"userMetadata": text, "overwriteSchema": "true"} | _PROPERTIES
+        if skipping:
+            options["delta.dataSkippingStatsColumns"] = ",".join(map(identifier, skipping))
         rows.write.format("delta").mode("overwrite").partitionBy(*partitions).options(**options).save(self.path)
 
     def widens(self, kind: str, into: str) -> bool:
@@ -157,6 +162,10 @@ class Table(LakeTable):
         self._configure(_VACUUM | {"spark.sql.sources.parallelPartitionDiscovery.parallelism": tasks})
         DeltaTable.forPath(self.spark, self.path).vacuum(seconds / 3600)
 
+    def files(self) -> int:
+        """Return how many files have its rows."""
+        return int(self._detail("numFiles"))
+
     def keep_history(self, seconds: float) -> None:
         """Keep the history of versions so long."""
         kept = f"interval {int(seconds)} seconds"
@@ -164,14 +173,16 @@ class Table(LakeTable):
 
     def properties(self) -> dict[str, str]:
         """Return the table's properties."""
-        found = DeltaTable.forPath(self.spark, self.path).detail().select("properties").collect()[0][0]
-        return dict(found)
+        return dict(self._detail("properties"))
 
     def set_properties(self, properties: dict[str, str]) -> None:
         """Set properties that the table does not have already."""
         if missing := properties.items() - self.properties().items():
             listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in sorted(missing))
             self.spark.sql(f"ALTER TABLE delta.{identifier(self.path)} SET TBLPROPERTIES ({listed})")
+
+    def _detail(self, name: str) -> Any:
+        return DeltaTable.forPath(self.spark, self.path).detail().select(name).collect()[0][0]
 
     def _configure(self, settings: dict[str, str]) -> None:
         for key, value in settings.items():

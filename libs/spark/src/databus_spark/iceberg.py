@@ -109,7 +109,7 @@ class Table(LakeTable):
         """
         if not self.exists:
             with self._shared(rows) as view, self._writing({_TEXT: text, _PUBLISHED: identity}):
-                self._write(view).create()
+                self._write(view, (), {}).create()
             return
         mark = secrets.token_hex(8)
         with self._shared(rows) as view, self._writing({_STAGED: mark}, {"spark.wap.id": identity}):
@@ -133,10 +133,15 @@ class Table(LakeTable):
             if not error.java_exception.getClass().getName().endswith(".DuplicateWAPCommitException"):
                 raise
 
-    def overwrite(self, rows: DataFrame, text: str, partitions: Sequence[str] = ()) -> None:
+    def overwrite(
+        self, rows: DataFrame, text: str, partitions: Sequence[str] = (), skipping: Sequence[str] = ()
+    ) -> None:
         """Replace rows and columns; create the table, partitioned by these columns, if there is none."""
+        metrics = {f"write.metadata.metrics.column.{_stored_name(name)}": "truncate(16)" for name in skipping}
+        if metrics:
+            metrics["write.metadata.metrics.default"] = "none"
         with self._shared(rows) as view, self._writing({_TEXT: text}):
-            self._write(view, partitions).createOrReplace()
+            self._write(view, partitions, metrics).createOrReplace()
 
     def widens(self, kind: str, into: str) -> bool:
         """Return whether a type can be widened in place: FLOAT, and decimals of the same scale."""
@@ -193,6 +198,10 @@ class Table(LakeTable):
         actions.expireSnapshots(table).expireOlderThan(min([until, *with_text[-1:]])).execute()
         actions.deleteOrphanFiles(table).olderThan(until).execute()
 
+    def files(self) -> int:
+        """Return how many files have its rows."""
+        return int(self._load().currentSnapshot().summary()["total-data-files"])
+
     def keep_history(self, seconds: float) -> None:
         """Keep snapshots so long, also if another program expires them."""
         self.set_properties({"history.expire.max-snapshot-age-ms": str(int(seconds * 1000))})
@@ -212,9 +221,9 @@ class Table(LakeTable):
     def _actions(self) -> Any:
         return self._java.org.apache.iceberg.spark.actions.SparkActions.get(self.spark._jsparkSession)
 
-    def _write(self, view: str, partitions: Sequence[str] = ()) -> Any:
+    def _write(self, view: str, partitions: Sequence[str], properties: Mapping[str, str]) -> Any:
         writer = self.spark.table(view).writeTo(self._name)
-        for key, value in _PROPERTIES.items():
+        for key, value in {**_PROPERTIES, **properties}.items():
             writer = writer.tableProperty(key, value)
         return writer.partitionedBy(*(sql.col(identifier(name)) for name in partitions)) if partitions else writer
 

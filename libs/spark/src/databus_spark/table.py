@@ -59,10 +59,13 @@ class LakeTable(Protocol):
         """
         ...
 
-    def overwrite(self, rows: DataFrame, text: str, partitions: Sequence[str] = ()) -> None:
+    def overwrite(
+        self, rows: DataFrame, text: str, partitions: Sequence[str] = (), skipping: Sequence[str] = ()
+    ) -> None:
         """Replace rows and columns; create the table, partitioned by these columns, if there is none.
 
         `rows` may be read from the table itself. Earlier versions can still be read, with their own columns.
+        `skipping`: by which columns readers can skip files, now and later; empty: by those that the format chooses.
         """
         ...
 
@@ -105,6 +108,10 @@ class LakeTable(Protocol):
         """Delete the files that no version of the last `seconds` has. Earlier versions cannot be read any more."""
         ...
 
+    def files(self) -> int:
+        """Return how many files have its rows."""
+        ...
+
     def keep_history(self, seconds: float) -> None:
         """Keep the history of versions so long. A commit at the same time may fail."""
         ...
@@ -121,7 +128,7 @@ class LakeTable(Protocol):
         """Return its columns."""
         return dict(self.read().dtypes)
 
-    def empty(self, columns: Columns, text: str, partitions: Sequence[str] = ()) -> None:
+    def empty(self, columns: Columns, text: str, partitions: Sequence[str] = (), skipping: Sequence[str] = ()) -> None:
         """Replace rows and columns by these columns without rows; create the table if there is none."""
         nulls = ", ".join(f"cast(null as {kind}) as {identifier(column)}" for column, kind in columns.items())
-        self.overwrite(self.spark.sql(f"SELECT {nulls} WHERE false"), text, partitions)
+        self.overwrite(self.spark.sql(f"SELECT {nulls} WHERE false"), text, partitions, skipping)

@@ -8,8 +8,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
+from databus.metrics import SINK_FILES
 from databus.runtime import uninterrupted
 from databus.settings import Settings
 from databus_spark_sink.lake import Lake
@@ -30,21 +32,29 @@ class Maintenance:
     async def run(self) -> None:
         """Do what is possible beside batches; the next steps do the rest."""
         layout, upkeep = self._lake.layout, self._upkeep
-        mirrors = [layout.mirror(*name) for name in self._lake.tables.known]
-        tables = [layout.changes, layout.tables, layout.quarantine, *mirrors]
+        mirrors = {full_name(*name): layout.mirror(*name) for name in self._lake.tables.known}
+        tables = mirrors | {
+            "change log": layout.changes,
+            "table states": layout.tables,
+            "quarantine": layout.quarantine,
+        }
         self._between = [
             upkeep.trim,
-            *(partial(upkeep.compact, path) for path in mirrors),
-            *(partial(upkeep.keep_history, path) for path in tables),
+            *(partial(upkeep.compact, path) for path in mirrors.values()),
+            *(partial(upkeep.keep_history, path) for path in tables.values()),
+            *(partial(self._count_files, name, path) for name, path in tables.items()),
         ]
         await asyncio.to_thread(_attempt, partial(upkeep.compact, layout.changes))
-        for path in tables:
+        for path in tables.values():
             await asyncio.to_thread(_attempt, partial(upkeep.vacuum, path))
 
     async def step(self) -> None:
         """Do one thing between two batches."""
         if self._between:
             await uninterrupted(asyncio.to_thread(_attempt, self._between.pop(0)))
+
+    def _count_files(self, name: str, path: str) -> None:
+        SINK_FILES.labels(name).set(self._upkeep.files(path))
 
 
 def _attempt(work: Callable[[], None]) -> None:

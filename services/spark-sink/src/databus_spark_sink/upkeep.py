@@ -44,6 +44,11 @@ class Upkeep:
         if table.exists and table.commits(1):
             table.compact()
 
+    def files(self, path: str) -> int:
+        """Return how many files have the rows of a table."""
+        table = open_table(self._spark, path)
+        return table.files() if table.exists else 0
+
     def vacuum(self, path: str) -> None:
         """Delete a table's files that only versions older than `spark.maintain.keep` have."""
         table = open_table(self._spark, path)
