@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge images chart lock clean
+.PHONY: help setup demo up down test test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -72,7 +72,7 @@ model: setup ## Search models of the hand-over and of backfills for lost or inve
 faults: setup ## Inject 100 random faults into a pipeline that loads tables, and check every row in Kafka (ARGS="--faults 20 --seed 7 --server mysql")
 	PYTHONPATH=tests $(BIN)/python tests/faults/storm.py $(ARGS)
 
-faults-lake: setup ## Change rows and tables at random while services are killed, and compare the lake (ARGS="--rounds 10 --seed 7 --server mysql --partitions 4")
+faults-lake: setup ## Change rows and tables at random while services are killed, and compare the lake (ARGS="--rounds 2 --seed 7 --server mysql --partitions 4 --table-format iceberg --cluster")
 	PYTHONPATH=tests $(BIN)/python tests/faults/lake.py $(ARGS)
 
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)
@@ -81,7 +81,7 @@ golden: setup ## Write new binlogs, and from them the golden files and the guide
 docs: setup ## Write the tables of settings and of log events in docs/reference from the code
 	PYTHONPATH=tests $(BIN)/python -m reference
 
-bench: bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge ## Run all benches (bench-results/)
+bench: bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
@@ -109,6 +109,9 @@ bench-spark-tables: setup ## Measure small batches of many tables to the lake (A
 
 bench-spark-merge: setup ## Measure a batch that changes rows of a small and of a large mirror (ARGS="--rows 100000 --runs 1" for a quick look)
 	$(BIN)/python tests/bench/spark_merge.py $(ARGS)
+
+bench-spark-workers: setup ## Measure the sink on a Spark master with one worker and with two (ARGS="--scale 0.1 --runs 1" for a quick look)
+	PYTHONPATH=tests $(BIN)/python tests/bench/spark_workers.py $(ARGS)
 
 lock: $(VENV)/uv ## Update all dependencies and write the lock files in requirements/
 	$(UV) lock --upgrade

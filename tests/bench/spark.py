@@ -98,7 +98,7 @@ def speed(name: str, spark: SparkSession, topic: Topic, runs: int) -> list[Resul
     """Measure the steps in each round; return the speed of each, how they compare, and what Spark ran for them."""
     costs: dict[str, list[Cost]] = {step: [] for step in STEPS}
     for round_ in track(range(runs + 1), f"writing {name} to the lake", console=CONSOLE):
-        for step, cost in _round(spark, topic).items():
+        for step, cost in write_lake(spark, topic).items():
             if round_:  # the first round warms up Spark and Kafka
                 costs[step].append(cost)
     pace = {step: [topic.images / cost.wall for cost in each] for step, each in costs.items()}
@@ -117,7 +117,7 @@ def speed(name: str, spark: SparkSession, topic: Topic, runs: int) -> list[Resul
     ]
 
 
-def _round(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
+def write_lake(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
     """Write the topic once with each of the STEPS, into an empty lake."""
     shutil.rmtree(LAKE, ignore_errors=True)
     layout, costs = Layout(LAKE.as_uri()), dict[str, Cost]()

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +30,13 @@ class Cost:
 
 
 @contextmanager
-def session(table_format: str = "delta") -> Iterator[SparkSession]:
+def session(
+    table_format: str = "delta", master: str = "local[2]", conf: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """Open a session; its lake is deleted at the end."""
     folder = jars.resolve(Path("services/spark-sink/pom.xml"))
-    properties = {"spark.ui.retainedJobs": 100_000}  # `measured` counts them
-    settings = Spark(jars=folder, master="local[2]", conf=properties, table_format=table_format)
+    properties = {"spark.ui.retainedJobs": 100_000, **(conf or {})}  # `measured` counts the jobs
+    settings = Spark(jars=folder, master=master, conf=properties, table_format=table_format)
     spark = open_session(settings, Layout(LAKE.as_uri()))
     try:
         yield spark

@@ -1,5 +1,6 @@
 """`make faults-lake`: changes rows and tables at random while services are killed, and compares the lake each round.
 
+Tables are loaded again in the middle of each round, and the database fails over in each second one.
 The same seed draws the same statements; what they meet differs if several connections write.
 """
 
@@ -14,38 +15,45 @@ from random import Random
 
 from rich.console import Console
 
+from cluster.servers import SparkCluster
 from devstack import Stack
 from devstack.demo.scenario import connectors
-from faults.lake_storm import LakeStorm, Report
+from devstack.replication import Pair
+from faults.lake_load import Report
+from faults.lake_reader import LakeReader
+from faults.lake_storm import LakeStorm
 
 _HOME = Path(".devstack/faults-lake")
 
 
 async def _run(options: argparse.Namespace, console: Console) -> Report:
-    home = _HOME / f"{options.server}-{options.partitions}"
-    stack = Stack(home / "servers", own=True)
-    await asyncio.to_thread(stack.discard)  # servers that a killed run has left
+    home = _HOME / f"{options.server}-{options.partitions}-{options.table_format}{'-cluster' * options.cluster}"
+    pair, stack = Pair(home / "pair", options.server), Stack(home / "servers", own=True)
+    await asyncio.gather(pair.discard(), asyncio.to_thread(stack.discard))  # servers that a killed run has left
     shutil.rmtree(home, ignore_errors=True)
     begin = time.monotonic()
+    cluster = SparkCluster(home.resolve() / "cluster", workers=2) if options.cluster else None
 
     def say(text: str) -> None:
         console.print(f"[dim]\\[{time.monotonic() - begin:5.0f} s][/] {text}", highlight=False, soft_wrap=True)
 
     try:
-        jars = connectors()
-        source, redis, kafka = await asyncio.gather(
-            *(asyncio.to_thread(stack.start, kind) for kind in (options.server, "redis", "kafka"))
+        redis, kafka, _ = await asyncio.gather(
+            asyncio.to_thread(stack.start, "redis"), asyncio.to_thread(stack.start, "kafka"), pair.start()
         )
-        storm = LakeStorm(home / "pipeline", (source, redis, kafka), jars, options.seed, options.partitions)
+        pipeline = home.resolve() / "pipeline"
+        reader = LakeReader(pipeline / "lake", connectors(), options.table_format)
+        storm = LakeStorm(pipeline, (pair, redis, kafka), reader, options.seed, options.partitions, cluster)
         await storm.prepare()
         say("the sink has loaded a dump")
         try:
             for number in range(1, options.rounds + 1):
-                await storm.round(options.transactions, options.statements)
+                fail_over = number % 2 == 0
+                await storm.round(options.transactions, options.statements, fail_over=fail_over)
                 report = storm.report
                 say(
                     f"round {number}: {report.transactions} transactions, {report.ddl.total()} statements on tables, "
-                    f"{report.kills.total()} kills, {report.tables} comparisons, {report.rows} rows"
+                    f"{report.faults.total()} faults, {report.tables} comparisons, {report.rows} rows"
                 )
                 if report.failures:
                     break
@@ -53,12 +61,14 @@ async def _run(options: argparse.Namespace, console: Console) -> Report:
             await storm.close()
         return storm.report
     finally:
-        await asyncio.to_thread(stack.discard)
+        if cluster:
+            cluster.kill()
+        await asyncio.gather(pair.discard(), asyncio.to_thread(stack.discard))
 
 
 def show(report: Report, console: Console) -> None:
     """Print the report."""
-    for title, counter in (("statements", report.ddl), ("refused", report.refused), ("kills", report.kills)):
+    for title, counter in (("statements", report.ddl), ("refused", report.refused), ("faults", report.faults)):
         texts = ", ".join(f"{number} {what}" for what, number in counter.most_common())
         console.print(f"{title}: {texts}", highlight=False, soft_wrap=True)
     for failure in report.failures:
@@ -74,6 +84,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="draw the statements of this seed (default: a new one)")
     parser.add_argument("--server", choices=["mariadb", "mysql"], default="mariadb")
     parser.add_argument("--partitions", type=int, default=1, help="partitions of each topic (default: %(default)s)")
+    parser.add_argument("--table-format", choices=["delta", "iceberg"], default="delta", help="of the lake")
+    parser.add_argument("--cluster", action="store_true", help="run the sink on a Spark master with two workers")
     parser.add_argument("--transactions", type=int, default=300, help="a round (default: %(default)s)")
     parser.add_argument("--statements", type=int, default=20, help="on tables, a round (default: %(default)s)")
     options = parser.parse_args()
@@ -82,7 +94,8 @@ def main() -> int:
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     console = Console()
     console.print(
-        f"{options.rounds} rounds on {options.server}, {options.partitions} partitions, seed {options.seed}",
+        f"{options.rounds} rounds on {options.server}, {options.partitions} partitions, {options.table_format}, "
+        f"seed {options.seed}",
         highlight=False,
     )
     try:

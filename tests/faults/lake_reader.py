@@ -1,4 +1,4 @@
-"""Reads the lake with delta-rs, which the sink does not use."""
+"""Reads the lake of a storm: Delta's tables with delta-rs, which the sink does not use, and Iceberg's with Spark."""
 
 import json
 import os
@@ -10,13 +10,50 @@ from typing import Any
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from databus.settings import Spark
+from databus_spark.layout import Layout
+from databus_spark_sink.session import open_session
 from devstack.demo.compare import read_mirror
+from integration.sink_peers import read_with_spark
 
 #: delta-rs does not know this feature, but reads such a table's files
 _WIDENING = "typeWidening"
 
 
-def read_rows(mirror: Path) -> list[dict[str, Any]]:
+class LakeReader:
+    """Reads tables of one format."""
+
+    def __init__(self, lake: Path, jars: Path, table_format: str) -> None:
+        self.jars = jars
+        self.table_format = table_format
+        settings = Spark(lake=f"file://{lake}", jars=jars, table_format=table_format)
+        self._spark = None if table_format == "delta" else open_session(settings, Layout(settings.lake))
+
+    def rows(self, mirror: Path) -> list[dict[str, Any]]:
+        """Read the rows of a mirror, without the column `_seq`."""
+        if not self._spark:
+            return _read_delta(mirror)
+        found = read_with_spark(self._spark, f"file://{mirror}", "SELECT * FROM t")
+        return [{name: _plain(value) for name, value in row.items() if name != "_seq"} for row in found]
+
+    def parked_tables(self, lake: Path) -> dict[str, str]:
+        """Return the tables that the sink has parked, with the reasons."""
+        path = lake / "_databus" / "tables"
+        if not path.exists():
+            return {}
+        query = "SELECT \"table\", reason FROM t WHERE state = 'parked'"
+        if self._spark:
+            return {row["table"]: row["reason"] for row in read_with_spark(self._spark, f"file://{path}", query)}
+        batch = QueryBuilder().register("t", DeltaTable(path)).execute(query).read_all()
+        names, reasons = (column.to_pylist() for column in batch.columns)
+        return dict(zip(names, reasons, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value  # as a part of a key, it must be hashable
+
+
+def _read_delta(mirror: Path) -> list[dict[str, Any]]:
     """Read the rows of a mirror, also of one with a widened column."""
     try:
         return read_mirror(mirror)
@@ -37,14 +74,3 @@ def read_rows(mirror: Path) -> list[dict[str, Any]]:
             commit.unlink()  # it is the same file as the mirror's
             commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
         return read_mirror(copy)
-
-
-def parked_tables(lake: Path) -> dict[str, str]:
-    """Return the tables that the sink has parked, with the reasons."""
-    path = lake / "_databus" / "tables"
-    if not path.exists():
-        return {}
-    query = "SELECT \"table\", reason FROM t WHERE state = 'parked'"
-    batch = QueryBuilder().register("t", DeltaTable(path)).execute(query).read_all()
-    names, reasons = (column.to_pylist() for column in batch.columns)
-    return dict(zip(names, reasons, strict=True))

@@ -1,92 +1,87 @@
 """The system under the lake's storm: all services over a database whose rows and tables change at random.
 
-Services are killed meanwhile. At the end of a round, each mirror has to equal its table.
+Services and Spark's executors are killed meanwhile, tables are loaded again, and the database fails over. At the end of
+a round, each mirror has to equal its table.
 """
 
 import asyncio
+import json
 import secrets
-from collections import Counter
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import asyncmy
 import httpx
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from asyncmy.errors import MySQLError
 
+from cluster.servers import SparkCluster
+from common.waiting import eventually
+from databus_spark_sink.requests import FAILED
 from devstack import Server
 from devstack.demo import observe
 from devstack.demo.compare import compare
 from devstack.pipeline import SERVICES, Pipeline, Service, stop_services
+from devstack.replication import Pair
 from faults.checker import Stuck
-from faults.lake_columns import Column
-from faults.lake_reader import parked_tables, read_rows
-from faults.lake_statements import alter_table, change_tables, create_table, row_statements
+from faults.lake_load import FENCE, NAMES, Load, Report
+from faults.lake_reader import LakeReader
 
-_TABLES = tuple(f"t{number}" for number in range(7))
-#: names to which tables are renamed
-_SPARE = ("s0", "s1")
-_ALL = (*_TABLES, *_SPARE, *(f"{name}_old" for name in (*_TABLES, *_SPARE)))
-#: its row is the last one of a round: when the lake has it, it has everything
-_FENCE = "fence"
-_VICTIMS: tuple[Service, ...] = ("spark-sink", "spark-sink", "spark-sink", "publisher", "reader")
+_EXECUTOR = "executor"
+_VICTIMS = ("spark-sink", "spark-sink", "spark-sink", "publisher", "reader")
 #: a sink that catches up on a busy machine takes long
 _PATIENCE_SECONDS = 600
-_LOGIN: dict[str, Any] = {"autocommit": True, "charset": "utf8mb4"}
-_SESSION = "SET time_zone = '+00:00', lock_wait_timeout = 5, innodb_lock_wait_timeout = 3"
-
-
-@dataclass
-class Report:
-    """What has happened."""
-
-    transactions: int = 0
-    row_statements: int = 0
-    #: the first words of statements on tables that were executed → how often
-    ddl: Counter[str] = field(default_factory=Counter)
-    #: code and text of the database's error → how often
-    refused: Counter[str] = field(default_factory=Counter)
-    kills: Counter[str] = field(default_factory=Counter)
-    tables: int = 0
-    rows: int = 0
-    failures: list[str] = field(default_factory=list)
+#: an executor of a cluster whose drivers are killed all the time
+_ON_CLUSTER = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
 
 
 class LakeStorm:
-    """One pipeline and its lake. The servers are already running; the caller stops them."""
+    """One pipeline and its lake. The servers are already running; the caller stops them.
+
+    `servers` are the pair of databases, the second a replica of the first, Redis and Kafka.
+    """
 
     def __init__(
         self,
         home: Path,
-        servers: tuple[Server, Server, Server],
-        jars: Path,
+        servers: tuple[Pair, Server, Server],
+        reader: LakeReader,
         seed: int,
         partitions: int = 1,
-        say: Callable[[str], None] = lambda _: None,
+        cluster: SparkCluster | None = None,
     ) -> None:
-        self.source, redis, self._kafka = servers
+        self._pair, redis, self._kafka = servers
+        self._reader = reader
+        self._cluster = cluster
         self._random = Random(seed)
         self._partitions = partitions
-        self._say = say
         self.report = Report()
         self._round = 0
-        self.schema = f"storm_{secrets.token_hex(3)}"
+        self._load = Load(self._pair.primary, f"storm_{secrets.token_hex(3)}", self.report)
         lease = {"election": {"renew": "1s"}}
+        spark = {"jars": str(reader.jars), "trigger": 1, "table_format": reader.table_format}
+        if cluster:
+            spark |= {"master": cluster.url, "conf": _ON_CLUSTER}
         self.pipeline = Pipeline(
             home,
-            source=self.source,
+            source=self._pair.primary,
             redis=redis,
             kafka=self._kafka,
-            name=self.schema.replace("_", "-"),
-            include=(f"{self.schema}.*",),
+            name=self._load.schema.replace("_", "-"),
+            include=(f"{self._load.schema}.*",),
             overrides={
+                "source": {"hosts": [f"{server.host}:{server.port}" for server in self._pair.servers]},
                 "reader": lease,
                 "publisher": lease | {"partition_by": "primary_key", "partitions": partitions},
-                "spark": {"jars": str(jars), "trigger": 1},
+                "spark": spark,
             },
         )
 
@@ -94,137 +89,91 @@ class LakeStorm:
         """Create topics and tables with some rows, and start the services; the sink loads a dump."""
         admin = AIOKafkaAdminClient(bootstrap_servers=self._kafka.url)
         await admin.start()
-        topics = [f"{self.pipeline.name}.{self.schema}.{table}" for table in (*_ALL, _FENCE)]
+        topics = [f"{self.pipeline.name}.{self._load.schema}.{table}" for table in NAMES]
         await admin.create_topics([NewTopic(topic, self._partitions, 1) for topic in topics])
         await admin.close()
-        connection = await self._connect("")
-        async with connection:
-            for text in (f"CREATE DATABASE {self.schema} CHARACTER SET utf8mb4", f"USE {self.schema}"):
-                await _execute(connection, text)
-            for table in _TABLES:
-                await _execute(connection, create_table(self._random, table))
-            await _execute(connection, f"CREATE TABLE {_FENCE} (id int PRIMARY KEY)")
-        await self._write(self._random, 100)
+        await self._load.create_tables(self._random)
         await asyncio.to_thread(self.pipeline.start_all, *SERVICES)
 
     async def close(self) -> None:
         """Stop the services and remove the tables."""
         await asyncio.to_thread(stop_services, self.pipeline.home)
-        connection = await self._connect("")
-        async with connection:
-            await _execute(connection, f"DROP DATABASE {self.schema}")
+        await self._load.drop_tables()
 
-    async def round(self, transactions: int, statements: int, pause: float = 0.05, catch_up: float = 40) -> None:
+    async def round(
+        self, transactions: int, statements: int, pause: float = 0.05, catch_up: float = 40, *, fail_over: bool = False
+    ) -> None:
         """Run random transactions and statements on tables while services are killed, and compare all tables.
 
-        For `catch_up` seconds after the load, the sink is killed on.
+        After the load, the database fails over if so wished, and the sink is killed on for `catch_up` seconds.
         """
         self._round += 1
+        seconds = transactions * pause
         writers = self._random.randint(1, 3)
         async with asyncio.TaskGroup() as tasks:
             killing = tasks.create_task(self._kill(Random(self._random.random()), _VICTIMS))
             work = [
-                tasks.create_task(self._write(Random(self._random.random()), transactions // writers, pause))
+                self._load.change_rows(Random(self._random.random()), transactions // writers, pause)
                 for _ in range(writers)
             ]
             changing = Random(self._random.random())
-            work.append(tasks.create_task(self._change_tables(changing, statements, transactions * pause)))
-            await asyncio.gather(*work)
+            await asyncio.gather(
+                *work,
+                self._load.change_tables(changing, statements, seconds),
+                self._load_again(self._random.random() * seconds),
+            )
             killing.cancel()
+        if fail_over:
+            await self._fail_over()
         with suppress(TimeoutError):  # a sink that catches up has the most to lose
             async with asyncio.timeout(catch_up):
                 await self._kill(Random(self._random.random()), ("spark-sink",))
         await self._settle()
         await self._compare()
 
-    # --- the load -----------------------------------------------------------------------------------------------------
-
-    async def _connect(self, schema: str | None = None) -> Any:
-        server = self.source
-        login = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
-        connection = await asyncmy.connect(**login, **_LOGIN, database=self.schema if schema is None else schema)
-        await _execute(connection, _SESSION)
-        return connection
-
-    async def _write(self, random: Random, transactions: int, pause: float = 0) -> None:
-        """Run transactions that change rows."""
-        connection = await self._connect()
-        async with connection:
-            for _ in range(transactions):
-                await _execute(connection, "BEGIN")
-                for _ in range(random.choice([1, 1, 2, 3, 6])):
-                    await self._change_rows(connection, random)
-                await _execute(connection, "ROLLBACK" if random.random() < 0.05 else "COMMIT")
-                self.report.transactions += 1
-                await asyncio.sleep(pause * random.random() * 2)
-
-    async def _change_rows(self, connection: Any, random: Random) -> None:
-        table = random.choice(_TABLES if random.random() < 0.9 else _ALL)
-        if not (columns := await self._columns(connection, table)):
-            return
-        for text in row_statements(random, table, columns):
-            self.report.row_statements += await self._try(connection, text)
-
-    async def _change_tables(self, random: Random, statements: int, seconds: float) -> None:
-        """Run statements on tables, spread over a time."""
-        connection = await self._connect()
-        async with connection:
-            for _ in range(statements):
-                await asyncio.sleep(random.random() * 2 * seconds / statements)
-                rows = await _execute(connection, "SHOW TABLES")
-                present = sorted({name for (name,) in rows} - {_FENCE})
-                for table in sorted(set(_TABLES) - set(present)):
-                    await self._change(connection, create_table(random, table))
-                table = random.choice(present)
-                if random.random() < 0.65:
-                    texts = alter_table(random, table, await self._columns(connection, table))
-                else:
-                    free = [name for name in _SPARE if name not in present]
-                    for name in _SPARE if not free else ():
-                        await self._change(connection, f"DROP TABLE {name}")
-                    texts = change_tables(random, [*set(present) & {*_TABLES}], free or _SPARE, self.source.kind)
-                for text in texts:
-                    await self._change(connection, text)
-
-    async def _change(self, connection: Any, text: str) -> None:
-        if await self._try(connection, text):
-            self.report.ddl[" ".join(text.split()[:2])] += 1
-        await _execute(connection, "COMMIT")
-
-    async def _try(self, connection: Any, text: str) -> bool:
-        """Execute a statement, which the database may refuse, as other connections change tables, too."""
-        try:
-            await _execute(connection, text)
-        except MySQLError as error:
-            self.report.refused[f"{text.split(maxsplit=1)[0]}: {error.args[0]}"] += 1
-            if error.args[0] in (1064, 1054 if text.startswith("ALTER") else 1064):
-                self.report.failures.append(f"{text}: {error}")
-            return False
-        return True
-
-    async def _columns(self, connection: Any, table: str) -> list[Column]:
-        rows = await _execute(
-            connection,
-            "SELECT column_name, column_type, data_type, is_nullable, column_key, character_maximum_length, "
-            "datetime_precision FROM information_schema.columns "
-            f"WHERE table_schema = '{self.schema}' AND table_name = '{table}' ORDER BY ordinal_position",
-        )
-        return [
-            Column(name, _text(kind), _text(data), nullable == "YES", _text(key), int(length or 0), int(precision or 0))
-            for name, kind, data, nullable, key, length, precision in rows
-        ]
-
     # --- faults -------------------------------------------------------------------------------------------------------
 
-    async def _kill(self, random: Random, victims: Sequence[Service]) -> None:
-        """Kill services at random moments and start them again."""
+    async def _kill(self, random: Random, victims: Sequence[str]) -> None:
+        """Kill services at random moments and start them again; kill executors, which Spark replaces."""
         while True:
             await asyncio.sleep(random.uniform(1, 25))
-            victim = random.choice(victims)
+            if self._cluster and random.random() < 0.3 and (executors := list(self._cluster.executors())):
+                random.choice(executors).kill()
+                self.report.faults[_EXECUTOR] += 1
+                continue
+            victim: Any = random.choice(victims)
             self.pipeline.kill(victim)  # not in a thread: whoever cancels this finds the service started again
-            self.report.kills[victim] += 1
+            self.report.faults[victim] += 1
             self.pipeline.spawn(victim)
             await self._ready(victim, random.choice([0, 5, 30]))
+
+    async def _load_again(self, after: float) -> None:
+        """Request, as an operator does, that the sink loads some tables again, each from a new dump."""
+        await asyncio.sleep(after)
+        config = self.pipeline.home / "operator.yaml"  # an operator does not wait for the executors of the sink
+        settings = json.loads(self.pipeline.config.read_text())
+        settings["spark"] |= {"master": "local[1]", "conf": {}}
+        config.write_text(json.dumps(settings))
+        program = Path(sys.executable).parent / "databus-spark-sink"
+        arguments = ["resync", f"{self._load.schema}.t?", "--no-wait", "--config", str(config)]
+        with (self.pipeline.home / "operator.log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(program, *arguments, stdout=log, stderr=log)
+            if await process.wait():
+                self.report.failures.append(
+                    f"round {self._round}: resync ended with {process.returncode}; see {log.name}"
+                )
+        self.report.faults["resync"] += 1
+
+    async def _fail_over(self) -> None:
+        """Kill the primary, which the replica has caught up with, and let the replica take its place."""
+        await self._pair.caught_up()
+        former = self._pair.primary
+        await self._pair.kill(former)
+        await self._pair.promote()
+        await self._pair.restart(former)
+        await self._pair.follow()
+        self._load.server = self._pair.primary
+        self.report.faults["failover"] += 1
 
     async def _ready(self, service: Service, seconds: float) -> bool:
         """Wait until a service is ready, or for some time: a sink that has much to catch up takes long."""
@@ -243,38 +192,35 @@ class LakeStorm:
                 self.pipeline.spawn(service)
             if not await self._ready(service, _PATIENCE_SECONDS):
                 raise Stuck(f"{service} is not ready after {_PATIENCE_SECONDS} s; see {self.pipeline.log(service)}")
-        connection = await self._connect()
-        async with connection:
-            await _execute(connection, f"INSERT INTO {_FENCE} VALUES ({self._round})")
-        await observe.until_published(self.source, self.pipeline)
+        await self._load.fence(self._round)
+        await eventually(self._has_all, seconds=_PATIENCE_SECONDS)
         await observe.until_in_lake(self.pipeline)
+
+    async def _has_all(self) -> bool:
+        """Return whether the sink has the fence and has loaded all tables; a request for one that is gone fails."""
+        await asyncio.sleep(1)
+        fence = self.pipeline.lake / "mirror" / self._load.schema / FENCE
+        requests = (self.pipeline.lake / "_databus" / "requests").glob("*.*.*")
+        return (
+            fence.exists()
+            and any(row["id"] == self._round for row in self._reader.rows(fence))
+            and all(request.read_text().startswith(FAILED) for request in requests if request.suffix != ".crc")
+        )
 
     # --- the comparison -----------------------------------------------------------------------------------------------
 
     async def _compare(self) -> None:
-        connection = await self._connect()
-        async with connection:
-            present = {name for (name,) in await _execute(connection, "SHOW TABLES")}
-        parked = parked_tables(self.pipeline.lake)
+        schema, lake = self._load.schema, self.pipeline.lake
+        present = await self._load.present()
+        parked = self._reader.parked_tables(lake)
         self.report.failures += [f"round {self._round}: {table} is parked: {parked[table]}" for table in parked]
-        for table in sorted({*_ALL, _FENCE} - parked.keys()):
-            mirror = self.pipeline.lake / "mirror" / self.schema / table
+        for table in sorted({*NAMES} - parked.keys()):
+            mirror = lake / "mirror" / schema / table
             if table in present:
-                found = await compare(self.source, self.pipeline.lake, table, self.schema, read_rows)
+                found = await compare(self._pair.primary, lake, table, schema, self._reader.rows)
                 self.report.tables += 1
                 self.report.rows += found.rows
                 if not found.equal:
                     self.report.failures.append(f"round {self._round}: {found}")
-            elif mirror.exists() and (rows := read_rows(mirror)):
+            elif mirror.exists() and (rows := self._reader.rows(mirror)):
                 self.report.failures.append(f"round {self._round}: {table} is gone, its mirror has {len(rows)} rows")
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
-async def _execute(connection: Any, text: str) -> Sequence[tuple[Any, ...]]:
-    async with connection.cursor() as cursor:
-        await cursor.execute(text)
-        rows: Sequence[tuple[Any, ...]] = await cursor.fetchall()
-        return rows
