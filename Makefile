@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -27,8 +27,11 @@ up: setup ## Start servers and services, leave them running, print their URLs
 down: ## Stop everything that was started here
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
 
-test: setup ## Run the tests on real servers, but those marked `lake`, in four processes (T=path runs one)
-	$(BIN)/pytest $(or $(T),-m "not lake" -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
+test: setup ## Run the tests on real servers, but those marked `slow` or `lake`, in four processes (T=path runs one)
+	$(BIN)/pytest $(or $(T),-m "not lake and not slow" -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
+
+test-slow: setup ## Run slow tests: servers that restart, wheels in environments of their own, long outages
+	$(BIN)/pytest -m slow
 
 test-lake: setup ## Run slow tests and rare cases of the lake: types, formats, history, statements, doubts, functions for Spark jobs
 	$(BIN)/pytest -m lake tests/integration

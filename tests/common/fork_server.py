@@ -21,6 +21,13 @@ from typing import Self
 from devstack.process import ENVIRONMENT, Process
 
 _PRELOADED = ("databus-reader", "databus-publisher", "databus-dump-api")
+#: what services import when they first need it
+_NEEDED_LATER = (
+    "databus_changes.ddl.tokens",
+    "uvicorn.lifespan.off",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.auto",
+)
 
 
 class ForkServer:
@@ -52,6 +59,8 @@ class ForkServer:
 def _serve() -> None:
     for service in _PRELOADED:
         _main_of(service)
+    for module in _NEEDED_LATER:
+        import_module(module)
     gc.freeze()  # otherwise the first garbage collection of each service would copy all pages
     for line in sys.stdin:
         _reap()

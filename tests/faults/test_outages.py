@@ -120,7 +120,10 @@ async def lose(rig: Rig, execute: Execute, dependency: str, tries: int) -> None:
         await rig.until_tried(service, dependency, times=tries)
 
 
-@pytest.mark.parametrize("dependency", list(USERS))
+DEPENDENCIES = [pytest.param(each, marks=[pytest.mark.slow] if each == "kafka" else []) for each in USERS]
+
+
+@pytest.mark.parametrize("dependency", DEPENDENCIES)
 async def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(
     rig: Rig, execute: Execute, dependency: str
 ) -> None:
@@ -137,7 +140,7 @@ async def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(
         assert unexpected(rig.pipeline.log(service)) == []
 
 
-@pytest.mark.parametrize("dependency", list(USERS))
+@pytest.mark.parametrize("dependency", DEPENDENCIES)
 async def test_a_service_that_is_stopped_while_a_dependency_is_away_ends_without_unexpected_errors(
     rig: Rig, execute: Execute, dependency: str
 ) -> None:

@@ -34,7 +34,9 @@ async def trouble(pipeline: Pipeline, times: int) -> None:
     await eventually(complained, seconds=120)
 
 
-@pytest.mark.parametrize("hangs", [False, True], ids=["gone", "hangs"])
+@pytest.mark.parametrize(
+    "hangs", [pytest.param(False, id="gone"), pytest.param(True, id="hangs", marks=pytest.mark.slow)]
+)
 async def test_t29_rows_wait_for_the_schema_registry_and_arrive_once(
     hangs: bool, make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server, own: Stack
 ) -> None:

@@ -67,6 +67,7 @@ async def test_t30_a_progress_topic_that_was_deleted_stops_the_pipeline_until_it
     assert [row for message in found for row in message["Rows"]] == [[b"1"], [b"3"]]
 
 
+@pytest.mark.slow
 async def test_t30_a_progress_topic_that_is_deleted_while_the_pipeline_runs_stops_it(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:

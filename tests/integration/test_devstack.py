@@ -140,6 +140,7 @@ async def read(server: Server) -> int:
                 return len((await client.get("/subjects/kept/versions")).json())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_restarted_server_keeps_its_data_and_its_port(own: Stack, kind: Kind) -> None:
     server = own.start(kind)

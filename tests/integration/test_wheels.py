@@ -16,6 +16,8 @@ import pytest
 from databus_messages import formats
 from golden.cases import Case, path, without_volatile
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
 LIBRARIES = [file.parent for file in sorted(ROOT.glob("libs/*/pyproject.toml")) if file.parent.name != "devstack"]

@@ -25,6 +25,8 @@ group.initial.rebalance.delay.ms=0
 # A killed broker may register again only when its old session is over; the default is 9 s.
 broker.session.timeout.ms=4000
 broker.heartbeat.interval.ms=500
+# An idle controller writes a record every half second, by default.
+metadata.max.idle.interval.ms=0
 num.partitions=1
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
