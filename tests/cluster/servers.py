@@ -22,6 +22,7 @@ class SparkCluster:
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         port, self._web, *webs = free_ports(2 + workers)
         self.url = f"spark://{HOST}:{port}"
         self._master = self._spawn("master.Master", "--host", HOST, "--port", str(port), "--webui-port", str(self._web))

@@ -1,7 +1,7 @@
 """The system under the lake's storm: all services over a database whose rows and tables change at random.
 
-Services and Spark's executors are killed meanwhile, tables are loaded again, and the database fails over. At the end of
-a round, each mirror has to equal its table.
+Services and Spark's executors are killed meanwhile, tables are loaded again, and the database fails over. The sink
+compares its mirrors all the time, and must not find a difference. At the end of a round, each has to equal its table.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from cluster.servers import SparkCluster
 from common.waiting import eventually
+from databus.log_events import LogEvent
 from databus_spark_sink.requests import FAILED
 from devstack import Server
 from devstack.demo import observe
@@ -67,7 +68,7 @@ class LakeStorm:
         self._round = 0
         self._load = Load(self._pair.primary, f"storm_{secrets.token_hex(3)}", self.report)
         lease = {"election": {"renew": "1s"}}
-        spark = {"jars": str(reader.jars), "trigger": 1, "table_format": reader.table_format}
+        spark = {"jars": str(reader.jars), "trigger": 1, "verify": 20, "table_format": reader.table_format}
         if cluster:
             spark |= {"master": cluster.url, "conf": _ON_CLUSTER}
         self.pipeline = Pipeline(
@@ -137,7 +138,7 @@ class LakeStorm:
         """Kill services at random moments and start them again; kill executors, which Spark replaces."""
         while True:
             await asyncio.sleep(random.uniform(1, 25))
-            if self._cluster and random.random() < 0.3 and (executors := list(self._cluster.executors())):
+            if self._cluster and random.random() < 0.5 and (executors := list(self._cluster.executors())):
                 random.choice(executors).kill()
                 self.report.faults[_EXECUTOR] += 1
                 continue
@@ -210,6 +211,8 @@ class LakeStorm:
     # --- the comparison -----------------------------------------------------------------------------------------------
 
     async def _compare(self) -> None:
+        log = self.pipeline.log("spark-sink").read_text()
+        self.report.failures += [line for line in log.splitlines() if LogEvent.MIRROR_DIFFERS in line]
         schema, lake = self._load.schema, self.pipeline.lake
         present = await self._load.present()
         parked = self._reader.parked_tables(lake)

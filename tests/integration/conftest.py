@@ -26,7 +26,7 @@ from databus.settings import Spark as SparkSection
 from databus_binlog import Position
 from databus_cli.__main__ import main
 from databus_dump_api.__main__ import Service
-from databus_spark import delta, iceberg
+from databus_spark import delta, iceberg_session
 from databus_spark.formats import FORMATS
 from databus_spark.layout import Layout
 from databus_spark_sink.session import open_session
@@ -131,7 +131,7 @@ def spark(pytestconfig: pytest.Config, jars: Path, tmp_path_factory: pytest.Temp
     folder = tmp_path_factory.mktemp("spark")
     table_format = pytestconfig.getoption("table_format")
     layout = Layout((folder / "lake").as_uri())
-    other = delta.CONFIGURATION if table_format == "iceberg" else iceberg.configuration(layout.root)
+    other = delta.CONFIGURATION if table_format == "iceberg" else iceberg_session.configuration(layout.root)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", ENVIRONMENT["JDK_JAVA_OPTIONS"])
         spark = open_session(SparkSection(jars=jars, conf=FEW_ROWS | other, table_format=table_format), layout)

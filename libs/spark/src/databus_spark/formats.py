@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from databus_spark import delta, iceberg
+from databus_spark import delta, iceberg, iceberg_session
 from databus_spark.folder import Folder
 from databus_spark.table import LakeTable
 
@@ -15,7 +15,7 @@ _FORMAT = "spark.sql.sources.default"
 
 def configuration(table_format: str, root: str) -> dict[str, str]:
     """Return what a Spark session needs for a lake in one of `FORMATS`."""
-    needed = iceberg.configuration(root) if table_format == "iceberg" else delta.CONFIGURATION
+    needed = iceberg_session.configuration(root) if table_format == "iceberg" else delta.CONFIGURATION
     return needed | {_FORMAT: table_format}
 
 

@@ -4,17 +4,16 @@ They are tables of a Hadoop catalog: a commit is a rename to the next metadata f
 all file systems, also on object stores. On HDFS, and nowhere else, it is atomic for several writers at the same moment.
 """
 
-import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from databus_spark.iceberg_session import shared_view, shown_name, stored_name, table_name, writing
 from databus_spark.table import LakeTable, Ranges
 from databus_spark.types import Columns, can_represent, identifier
 
@@ -32,30 +31,12 @@ _PROPERTIES = {
     # each commit writes a new metadata file
     "write.metadata.delete-after-commit.enabled": "true",
 }
-_CATALOG = "iceberg"
 _TEXT = "databus.text"
 #: marks the staged snapshot of one append
 _STAGED = "databus.staged"
 _PUBLISHED = "published-wap-id"
 #: operations of snapshots without a text, after which a table is what it was before, or has fewer entries
 _UPKEEP = {"replace", "delete"}
-#: names of Iceberg's metadata columns, which tables cannot have; and what `_stored` makes of them
-_RESERVED = re.compile(
-    r"_(file|pos|deleted|spec_id|partition|row_id|last_updated_sequence_number|change_type|change_ordinal"
-    r"|commit_snapshot_id)_*",
-    re.IGNORECASE,
-)
-
-
-def configuration(root: str) -> dict[str, str]:
-    """Return what a Spark session needs for the tables of a lake, and all others in the same file system."""
-    return {
-        f"spark.sql.catalog.{_CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
-        f"spark.sql.catalog.{_CATALOG}.type": "hadoop",
-        f"spark.sql.catalog.{_CATALOG}.warehouse": f"{_split(root)[0]}/",
-        # another session may have written
-        f"spark.sql.catalog.{_CATALOG}.cache-enabled": "false",
-    }
 
 
 class Table(LakeTable):
@@ -65,7 +46,7 @@ class Table(LakeTable):
         self.spark = spark
         self.path = path
         self._java: Any = spark._jvm
-        self._name = ".".join(map(identifier, (_CATALOG, *_split(path)[1])))
+        self._name = table_name(path)
 
     @property
     def exists(self) -> bool:
@@ -76,7 +57,7 @@ class Table(LakeTable):
         """Return its rows, as of now or of a snapshot."""
         reader = self.spark.read
         stored = (reader if version is None else reader.option("versionAsOf", version)).table(self._name)
-        return stored.toDF(*(name[:-1] if _RESERVED.fullmatch(name) else name for name in stored.columns))
+        return stored.toDF(*map(shown_name, stored.columns))
 
     def text(self) -> str:
         """Return the text of the table as it is; empty if there is none."""
@@ -108,11 +89,11 @@ class Table(LakeTable):
         Rows are staged and published, which Iceberg does only once for each `wap.id`, also if there are two writers.
         """
         if not self.exists:
-            with self._shared(rows) as view, self._writing({_TEXT: text, _PUBLISHED: identity}):
+            with shared_view(self.spark, rows) as view, writing(self.spark, {_TEXT: text, _PUBLISHED: identity}):
                 self._write(view, (), {}).create()
             return
         mark = secrets.token_hex(8)
-        with self._shared(rows) as view, self._writing({_STAGED: mark}, {"spark.wap.id": identity}):
+        with shared_view(self.spark, rows) as view, writing(self.spark, {_STAGED: mark}, {"spark.wap.id": identity}):
             self.spark.table(view).writeTo(self._name).append()
         self._publish(mark, text)
 
@@ -137,10 +118,10 @@ class Table(LakeTable):
         self, rows: DataFrame, text: str, partitions: Sequence[str] = (), skipping: Sequence[str] = ()
     ) -> None:
         """Replace rows and columns; create the table, partitioned by these columns, if there is none."""
-        metrics = {f"write.metadata.metrics.column.{_stored_name(name)}": "truncate(16)" for name in skipping}
+        metrics = {f"write.metadata.metrics.column.{stored_name(name)}": "truncate(16)" for name in skipping}
         if metrics:
             metrics["write.metadata.metrics.default"] = "none"
-        with self._shared(rows) as view, self._writing({_TEXT: text}):
+        with shared_view(self.spark, rows) as view, writing(self.spark, {_TEXT: text}):
             self._write(view, partitions, metrics).createOrReplace()
 
     def widens(self, kind: str, into: str) -> bool:
@@ -154,18 +135,18 @@ class Table(LakeTable):
         schema = transaction.updateSchema()
         for column, kind in added.items():
             if column not in present:
-                schema.addColumn(None, _stored_name(column), self._type(kind))
+                schema.addColumn(None, stored_name(column), self._type(kind))
         for column, kind in wider.items():
-            schema.updateColumn(_stored_name(column), self._type(kind))
+            schema.updateColumn(stored_name(column), self._type(kind))
         schema.commit()
         _note(transaction, text)
         transaction.commitTransaction()
 
     def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str, ranges: Ranges) -> None:
         """Delete the rows with the keys of `rows` for which `removed` is true, and write the others."""
-        shared = [identifier(_stored_name(name)) for name in self.columns() if name in rows.columns]
-        keys = [identifier(_stored_name(name)) for name in on]
-        near = [f"t.{identifier(_stored_name(name))} between {low} and {high}" for name, (low, high) in ranges.items()]
+        shared = [identifier(stored_name(name)) for name in self.columns() if name in rows.columns]
+        keys = [identifier(stored_name(name)) for name in on]
+        near = [f"t.{identifier(stored_name(name))} between {low} and {high}" for name, (low, high) in ranges.items()]
         into, values = ", ".join(shared), ", ".join(f"s.{name}" for name in shared)
         query = (
             f"ON {' AND '.join((*(f't.{key} <=> s.{key}' for key in keys), *near))} "  # noqa: S608 – names are quoted
@@ -173,7 +154,7 @@ class Table(LakeTable):
             f"WHEN MATCHED AND ({newer}) THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in shared)} "
             f"WHEN NOT MATCHED AND NOT ({removed}) THEN INSERT ({into}) VALUES ({values})"
         )
-        with self._shared(rows) as view, self._writing({_TEXT: text}):
+        with shared_view(self.spark, rows) as view, writing(self.spark, {_TEXT: text}):
             self.spark.sql(f"MERGE INTO {self._name} AS t USING {view} AS s {query}")
 
     def note(self, text: str) -> None:
@@ -227,30 +208,6 @@ class Table(LakeTable):
             writer = writer.tableProperty(key, value)
         return writer.partitionedBy(*(sql.col(identifier(name)) for name in partitions)) if partitions else writer
 
-    @contextmanager
-    def _shared(self, rows: DataFrame) -> Iterator[str]:
-        """Yield a view of rows, which may be of another session, with the names that columns have in Iceberg."""
-        view = f"databus_{secrets.token_hex(8)}"
-        rows.toDF(*map(_stored_name, rows.columns)).createGlobalTempView(view)
-        try:
-            yield f"global_temp.{view}"
-        finally:
-            # Not `dropGlobalTempView`, which also makes Spark forget rows that are persisted.
-            self.spark._jsparkSession.sharedState().globalTempViewManager().remove(view)
-
-    @contextmanager
-    def _writing(self, summary: Mapping[str, str], settings: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Give the snapshots that the session writes a summary. `settings` are further settings meanwhile."""
-        temporary = {f"spark.sql.iceberg.snapshot-property.{key}": value for key, value in summary.items()}
-        temporary |= settings or {}
-        for key, value in temporary.items():
-            self.spark.conf.set(key, value)
-        try:
-            yield
-        finally:
-            for key in temporary:
-                self.spark.conf.unset(key)
-
     def _load(self) -> Any:
         """Return the table in Java, as of now."""
         return self._java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, self._name)
@@ -261,18 +218,6 @@ class Table(LakeTable):
         return self._java.org.apache.iceberg.spark.SparkSchemaUtil.convert(sql_type)
 
 
-def _split(path: str) -> tuple[str, list[str]]:
-    """Return the URL of the file system, and the folders of a path in it."""
-    scheme, _, rest = path.partition("://")
-    host, *folders = rest.split("/")
-    return f"{scheme}://{host}", folders
-
-
 def _note(table: Any, text: str) -> None:
     """Commit a text, with a snapshot that has no new files, to a table or transaction."""
     table.newFastAppend().set(_TEXT, text).commit()
-
-
-def _stored_name(name: str) -> str:
-    """Return the name that a column has in Iceberg: `_file` becomes `_file_`, `_file_` becomes `_file__`."""
-    return f"{name}_" if _RESERVED.fullmatch(name) else name

@@ -22,10 +22,11 @@ from databus_spark.definitions import (
     mirror_columns,
     same_rows,
 )
-from databus_spark.errors import CannotRebuild, TableParked
+from databus_spark.errors import TableParked
 from databus_spark.formats import open_table
 from databus_spark.last_images import NO_KEY, last_of_each_key, merge_latest, row_columns, with_keys
 from databus_spark.mirror_state import DumpBase, MirrorState, decode_state, encode_state
+from databus_spark.mirror_versions import version_before
 from databus_spark.table_changes import Statement, TableChanges
 from databus_spark.types import TypeOptions, identifier, typed_cells
 
@@ -127,37 +128,12 @@ class Mirror:
 
     def copy(self, source: "Mirror", table: Table, query: str, transaction: int) -> None:
         """Become what another mirror was before a transaction, which renamed that table, and maybe altered it."""
-        before = source.before(transaction)
+        before = version_before(source.table, transaction)
         if before is None or before[1].dropped:
             raise TableParked(f"it was renamed from {'.'.join(source.name)}, whose rows are not in the lake")
         version, state = before
         change = _row_change(decode_definition(state.definition), table, query, self._types)
         self._rewrite(source.table.read(version), change, table, transaction, in_place=False)
-
-    def before(self, transaction: int) -> tuple[int, MirrorState] | None:
-        """Return version and state of the mirror as it was before a transaction; None if there was none."""
-        if not self.table.exists:
-            return None
-        states = ((version, decode_state(text)) for version, text in self.table.commits() if text)
-        return next(((v, state) for v, state in states if state.transaction < transaction), None)
-
-    def as_of(self, transaction: int) -> tuple[int, MirrorState] | None:
-        """Return version and state of the newest version without later changes; None if the mirror began later.
-
-        Raises CannotRebuild if the mirror was loaded from a dump after it: what was between may be missing in the log.
-        """
-        later: MirrorState | None = None
-        for version, text in self.table.commits() if self.table.exists else ():
-            state = decode_state(text)
-            is_newer = state.transaction > transaction or (state.base is not None and state.base.until > transaction)
-            if not is_newer and (state.transaction == transaction or not _is_loaded_between(state, later)):
-                return version, state
-            if not is_newer:
-                break
-            later = state
-        if later and later.base:
-            raise CannotRebuild(f"its mirror was loaded from dump {later.base.id}, which is newer")
-        return None
 
     def begin(self, rows: DataFrame, state: MirrorState) -> None:
         """Replace everything by rows that another mirror had in a state."""
@@ -249,10 +225,6 @@ class Mirror:
     @property
     def _condition(self) -> str:
         return self.state.base.is_before if self.state and self.state.base else "true"
-
-
-def _is_loaded_between(state: MirrorState, later: MirrorState | None) -> bool:
-    return later is not None and later.base is not None and later.base != state.base
 
 
 def _row_change(before: Table, after: Table, query: str, types: TypeOptions) -> RowChange:

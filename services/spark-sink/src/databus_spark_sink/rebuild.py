@@ -20,6 +20,7 @@ from databus_spark.errors import CannotRebuild, TableParked
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror
+from databus_spark.mirror_versions import version_as_of
 from databus_spark.renames import renames
 from databus_spark.sequences import transaction_of
 from databus_spark.types import TypeOptions
@@ -62,7 +63,7 @@ def _require_followed(source: Mirror, parked: Parked | None, transaction: int) -
 
 def _begin(target: Mirror, source: Mirror, log: ChangeLog, transaction: int, types: TypeOptions) -> None:
     """Begin with a version of the mirror, unless it cannot be read any more, or the log does not continue it."""
-    start = source.as_of(transaction)
+    start = version_as_of(source.table, transaction)
     if start is None or start[1].transaction < log.trimmed or start[1].types != types:
         return
     version, state = start
