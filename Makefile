@@ -34,7 +34,7 @@ test-slow: setup ## Run slow tests: servers that restart, wheels in environments
 	$(BIN)/pytest -m slow
 
 test-lake: setup ## Run slow tests and rare cases of the lake: types, formats, history, statements, doubts, functions for Spark jobs
-	$(BIN)/pytest -m lake tests/integration
+	$(BIN)/pytest -m lake -o faulthandler_timeout=1800 tests/integration
 
 test-iceberg: setup ## Run the sink's tests with a lake in Iceberg; `make test` runs most of them only in Delta
 	$(BIN)/pytest --table-format iceberg tests/integration/test_spark_{loads,sink,statements,doubts,commands}.py
@@ -75,7 +75,7 @@ model: setup ## Search models of the hand-over and of backfills for lost or inve
 faults: setup ## Inject 100 random faults into a pipeline that loads tables, and check every row in Kafka (ARGS="--faults 20 --seed 7 --server mysql")
 	PYTHONPATH=tests $(BIN)/python tests/faults/storm.py $(ARGS)
 
-faults-lake: setup ## Change rows and tables at random while services are killed, and compare the lake (ARGS="--rounds 2 --seed 7 --server mysql --partitions 4 --table-format iceberg --cluster")
+faults-lake: setup ## Change rows and tables at random while services are killed, and compare the lake (ARGS="--rounds 3 --seed 7 --server mysql --partitions 4 --table-format iceberg --cluster")
 	PYTHONPATH=tests $(BIN)/python tests/faults/lake.py $(ARGS)
 
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)

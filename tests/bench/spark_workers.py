@@ -52,6 +52,8 @@ def speed(workers: int, topic: Topic, runs: int) -> dict[str, list[float]]:
         with session(master=cluster.url, conf=_CONF) as spark:
             rounds = track(range(runs + 1), f"writing W1m with {workers} workers", console=CONSOLE)
             costs = [write_lake(spark, topic) for _ in rounds][1:]  # the first round warms up
+            if len(list(cluster.executors())) != workers:
+                raise SystemExit(f"bench: Spark has not started {workers} executors")
     finally:
         cluster.kill()
     return {step: [topic.images / cost[step].wall for cost in costs] for step in STEPS}

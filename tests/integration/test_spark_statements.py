@@ -109,23 +109,40 @@ async def test_a_mirror_that_could_not_be_written_follows_all_statements_with_th
 
 
 async def test_a_table_that_is_created_filled_and_dropped_within_a_batch_is_in_no_doubt(sink: Sink) -> None:
-    scratch, again = (describe_table(name, "id int(11)", "name varchar(20)") for name in ("scratch", "again"))
+    columns = "id int(11)", "name varchar(20)"
+    scratch, again, keyless = (describe_table(name, *columns) for name in ("scratch", "again", "keyless"))
+    without_key = describe_table("keyless", *columns, key=())
     sink.dump({ITEMS: []})
-    for table in scratch, again:
+    for table in scratch, again, keyless:
         await sink.publisher.send(
             (table, Action.CREATE, b"CREATE TABLE " + table.name.encode()),
             (table, INSERT, [[b"1", b"gone"]]),
             (table, Action.DROP, b"DROP TABLE " + table.name.encode()),
         )
     await sink.publisher.send(
-        (again, Action.CREATE, b"CREATE TABLE IF NOT EXISTS again"), (again, INSERT, [[b"2", b"new"]])
+        (ITEMS, INSERT, [[b"1", b"one"]]),
+        (again, Action.CREATE, b"CREATE TABLE IF NOT EXISTS again"),
+        (again, INSERT, [[b"2", b"new"]]),
+        (without_key, Action.CREATE, b"CREATE TABLE keyless"),
+        (without_key, INSERT, [[b"3", b"three"]]),
+        (without_key, Action.CREATE, b"CREATE TABLE IF NOT EXISTS keyless"),
     )
-
     await sink.run()
-
     assert sink.health.degraded == ""
     assert sink.mirror(again) == [{"id": 2, "name": "new"}]
-    assert not open_table(sink.spark, sink.lake.mirror("shop", "scratch")).exists
+    mirrors = {table.name: open_table(sink.spark, sink.lake.mirror("shop", table.name)) for table in (scratch, keyless)}
+    assert not any(mirror.exists for mirror in mirrors.values())
+
+    # a sink that has started since knows it from the change log
+    await sink.publisher.send(
+        (scratch, Action.CREATE, b"CREATE TABLE IF NOT EXISTS scratch"),
+        (scratch, INSERT, [[b"4", b"four"]]),
+        (keyless, ALTER, b"ALTER TABLE keyless ADD PRIMARY KEY (id)"),
+        (keyless, Action.CREATE, b"CREATE TABLE IF NOT EXISTS keyless"),
+    )
+    await sink.run()
+    assert sink.mirror(scratch) == [{"id": 4, "name": "four"}]
+    assert sink.health.degraded == "parked: shop.keyless", "its rows without a key are not in the lake"
 
 
 @pytest.mark.lake

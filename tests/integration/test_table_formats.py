@@ -193,6 +193,16 @@ def test_a_change_log_is_partitioned_by_any_names(table: LakeTable) -> None:
     found = table.read().where("_schema = 'a/b=%' and _table = 'ü `x`' and _partition = 3 and _file = 'bin.1'")
     assert content(found.select("_day", "cells", "_partition")) == [(date(2024, 1, 2), [b"x", None], 3)]
     assert table.columns() == COLUMNS
+    assert table.files() == 1
+    statistics = {key: value for key, value in table.properties().items() if "dataSkipping" in key or "metrics" in key}
+    assert statistics in (
+        {"delta.dataSkippingStatsColumns": "`_seq`,`_time`"},
+        {
+            "write.metadata.metrics.default": "none",
+            "write.metadata.metrics.column._seq": "truncate(16)",
+            "write.metadata.metrics.column._time": "truncate(16)",
+        },
+    )
     assert (table.text(), table.read().where("_table = 'x'").count()) == ("appended", 0)
 
 

@@ -49,7 +49,8 @@ class Mirror:
     @property
     def definition(self) -> Table | None:
         """Definition of its rows; None if there is no mirror, or the table was dropped."""
-        return decode_definition(self.state.definition) if self.state and not self.state.dropped else None
+        has_rows = self.state and self.state.definition and not self.state.dropped
+        return decode_definition(self.state.definition) if self.state and has_rows else None
 
     def load(self, rows: DataFrame, table: Table, state: MirrorState) -> None:
         """Replace everything by the rows of a dump, with the column `cells`; or, after the first step, add rows to it.
@@ -88,7 +89,7 @@ class Mirror:
 
         Raises TableParked.
         """
-        if self.state and self.state.base:
+        if (self.state and self.state.base) or self._may_have_been_dropped(changes):
             changes = self.changes(last)
         after = self.state.transaction if self.state else -1
         statements = [each for each in changes.statements if after < each.transaction <= last]
@@ -111,8 +112,12 @@ class Mirror:
         return self._log.changes_of(self.name, self.state.transaction if self.state else -1, last, self._condition)
 
     def reset(self, table: Table, transaction: int) -> None:
-        """Become an empty mirror of this table, which has no rows after the transaction, unless it never had a key."""
+        """Become an empty mirror of this table, which has no rows after the transaction.
+
+        A table without a key does not get a mirror; one that has a mirror keeps it.
+        """
         if not table.primary_key and not self.table.exists:
+            self.state = MirrorState(transaction, "", types=self._types)
             return
         state = MirrorState(transaction, encode_definition(table), types=self._types)
         self.table.empty(mirror_columns(table, self._types), encode_state(state))
@@ -145,8 +150,9 @@ class Mirror:
     def _execute(self, statement: Statement, table: Table) -> None:
         before, transaction = self.definition, statement.transaction
         match statement.action:
-            case "create" if self.state is None and not statement.is_reset:
-                raise TableParked("CREATE TABLE IF NOT EXISTS does not tell whether it had rows")
+            case "create" if not statement.is_reset and not self._is_known:
+                if table.primary_key:
+                    raise TableParked("CREATE TABLE IF NOT EXISTS does not tell whether it had rows")
             case "create" | "truncate" if statement.is_reset or before is None:
                 # CREATE TABLE … SELECT, and the TRUNCATE of a backfill, have rows in the same transaction
                 self.reset(table, transaction - 1)
@@ -192,9 +198,12 @@ class Mirror:
             return
         table = self.definition
         if self.state is None or table is None:
-            if not any(changes.definitions[each.version].primary_key for each in images):
-                return  # a table without a key has no mirror
-            raise TableParked("its earlier rows are not in the lake")
+            if any(changes.definitions[each.version].primary_key for each in images):
+                # `first` and `last` of images may be before and after the transactions that are wanted
+                exact = self._log.changes_of(self.name, after, last, self._condition)
+                if any(exact.definitions[each.version].primary_key for each in exact.images):
+                    raise TableParked("its earlier rows are not in the lake")
+            return  # a table without a key has no mirror
         if any(not same_rows(changes.definitions[each.version], table) for each in images):
             exact = self._log.changes_of(self.name, after, last, self._condition)
             if any(not same_rows(exact.definitions[each.version], table) for each in exact.images):
@@ -221,6 +230,16 @@ class Mirror:
         """Return the dump that later entries than those of a transaction must be compared with."""
         base = self.state.base if self.state else None
         return base if base and last < base.until else None
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether it is known which rows the table has, or that it has none."""
+        return self.state is not None and (self.state.dropped or self.state.definition != "")
+
+    def _may_have_been_dropped(self, changes: TableChanges) -> bool:
+        """Return whether the log must be asked if a table that has no mirror was dropped before these changes."""
+        first = changes.statements[0] if changes.statements else None
+        return self.state is None and first is not None and first.action == "create" and not first.is_reset
 
     @property
     def _condition(self) -> str:

@@ -35,7 +35,7 @@ class MirrorState(msgspec.Struct, frozen=True):
 
     #: ordinal of the last transaction that it has
     transaction: int
-    #: definition of its rows, as in a message; empty: the table was dropped before it had a mirror
+    #: definition of its rows, as in a message; empty: the table has no mirror; such a state is only in memory
     definition: str
     base: DumpBase | None = None
     #: whether the table was dropped or renamed, and has no rows

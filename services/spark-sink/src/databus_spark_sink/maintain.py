@@ -23,7 +23,7 @@ def maintain(spark: SparkSession, layout: Layout, settings: Maintain) -> bool:
     own = {"change log": layout.changes, "table states": layout.tables, "quarantine": layout.quarantine}
     steps: list[tuple[str, Callable[[], None]]] = [("change log: delete old days", upkeep.trim)]
     for name, path in (own | mirrors).items():
-        steps.append((f"{name}: compact", partial(upkeep.compact, path)))
+        steps.append((f"{name}: compact", partial(upkeep.compact, name, path)))
         steps.append((f"{name}: keep history", partial(upkeep.keep_history, path)))
         steps.append((f"{name}: delete old files", partial(upkeep.vacuum, path)))
     failures = 0

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
-from databus.metrics import SINK_FILES
 from databus.runtime import uninterrupted
 from databus.settings import Settings
 from databus_spark_sink.lake import Lake
@@ -33,28 +32,20 @@ class Maintenance:
         """Do what is possible beside batches; the next steps do the rest."""
         layout, upkeep = self._lake.layout, self._upkeep
         mirrors = {full_name(*name): layout.mirror(*name) for name in self._lake.tables.known}
-        tables = mirrors | {
-            "change log": layout.changes,
-            "table states": layout.tables,
-            "quarantine": layout.quarantine,
-        }
+        tables = [layout.changes, layout.tables, layout.quarantine, *mirrors.values()]
         self._between = [
             upkeep.trim,
-            *(partial(upkeep.compact, path) for path in mirrors.values()),
-            *(partial(upkeep.keep_history, path) for path in tables.values()),
-            *(partial(self._count_files, name, path) for name, path in tables.items()),
+            *(partial(upkeep.compact, name, path) for name, path in mirrors.items()),
+            *(partial(upkeep.keep_history, path) for path in tables),
         ]
-        await asyncio.to_thread(_attempt, partial(upkeep.compact, layout.changes))
-        for path in tables.values():
+        await asyncio.to_thread(_attempt, partial(upkeep.compact, "change log", layout.changes))
+        for path in tables:
             await asyncio.to_thread(_attempt, partial(upkeep.vacuum, path))
 
     async def step(self) -> None:
         """Do one thing between two batches."""
         if self._between:
             await uninterrupted(asyncio.to_thread(_attempt, self._between.pop(0)))
-
-    def _count_files(self, name: str, path: str) -> None:
-        SINK_FILES.labels(name).set(self._upkeep.files(path))
 
 
 def _attempt(work: Callable[[], None]) -> None:

@@ -86,7 +86,7 @@ def _follow(target: Mirror, log: ChangeLog, transaction: int) -> None:
             raise CannotRebuild(f"it was renamed at transaction {rename.transaction}")
     target.advance(changes, transaction)
     if not target.table.exists:
-        raise CannotRebuild("it had no primary key, or was dropped, and had no mirror before")
+        raise CannotRebuild("it has no mirror: it had no primary key, or it was dropped")
 
 
 def _resets(log: ChangeLog, name: TableName, transaction: int) -> list[int]:

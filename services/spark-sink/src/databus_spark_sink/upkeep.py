@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
+from databus.metrics import SINK_FILES
 from databus.settings import Maintain
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
@@ -38,16 +39,13 @@ class Upkeep:
         if table.exists:
             table.keep_history(self._keep)
 
-    def compact(self, path: str) -> None:
-        """Write the small files of a table together, if it was written since that was done."""
+    def compact(self, name: str, path: str) -> None:
+        """Write the small files of a table together, if it was written since that was done, and count its files."""
         table = open_table(self._spark, path)
-        if table.exists and table.commits(1):
-            table.compact()
-
-    def files(self, path: str) -> int:
-        """Return how many files have the rows of a table."""
-        table = open_table(self._spark, path)
-        return table.files() if table.exists else 0
+        if table.exists:
+            if table.commits(1):
+                table.compact()
+            SINK_FILES.labels(name).set(table.files())
 
     def vacuum(self, path: str) -> None:
         """Delete a table's files that only versions older than `spark.maintain.keep` have."""
