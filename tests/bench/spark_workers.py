@@ -20,12 +20,17 @@ from common.waiting import eventually
 
 STEPS = ("change log", "mirror")
 GOAL = 1.7
-_CONF = {"spark.executor.memory": "768m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_CONF = {
+    "spark.executor.memory": "768m",
+    "spark.sql.shuffle.partitions": "2",  # as on one machine: there are no more processors
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--scale", type=float, default=1, help="0.1 writes and reads a tenth, for a quick check")
+    options.add_argument("--scale", type=float, default=0.2, help="of the workload W1m (default: %(default)s)")
     options.add_argument("--runs", type=int, default=5)
     chosen = options.parse_args()
     with environment() as env:
