@@ -98,6 +98,10 @@ def configure(service: str, section: Log, *, pipeline: str = "") -> None:
         logging.getLogger(name).setLevel(level.upper())
 
 
+#: aiokafka has just closed a connection that it left open when its start was cancelled, for instance by a stop
+_CLOSED_LATE = "Unclosed AIOKafkaConnection"
+
+
 def report_background_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """The event loop's exception handler: log an error that nothing waited for.
 
@@ -108,5 +112,7 @@ def report_background_error(_: asyncio.AbstractEventLoop, context: dict[str, Any
         task = future
     elif isinstance(error, OSError):
         return  # the error of a connection; the code that used the connection got it, too
+    elif context["message"] == _CLOSED_LATE:
+        return
     name = getattr(task.get_coro(), "__qualname__", "") if task else ""
     _log.error(LogEvent.BACKGROUND_ERROR, context["message"].partition("(")[0], cause=error, task=name)
