@@ -34,7 +34,7 @@ test-slow: setup ## Run slow tests: servers that restart, wheels in environments
 	$(BIN)/pytest -m slow
 
 test-lake: setup ## Run slow tests and rare cases of the lake: types, formats, history, statements, doubts, functions for Spark jobs
-	$(BIN)/pytest -m lake -o faulthandler_timeout=1800 tests/integration
+	$(BIN)/pytest -m lake tests/integration
 
 test-iceberg: setup ## Run the sink's tests with a lake in Iceberg; `make test` runs most of them only in Delta
 	$(BIN)/pytest --table-format iceberg tests/integration/test_spark_{loads,sink,statements,doubts,commands}.py
