@@ -49,8 +49,8 @@ class Mirror:
     @property
     def definition(self) -> Table | None:
         """Definition of its rows; None if there is no mirror, or the table was dropped."""
-        has_rows = self.state and self.state.definition and not self.state.dropped
-        return decode_definition(self.state.definition) if self.state and has_rows else None
+        state = self.state
+        return decode_definition(state.definition) if state and state.definition and not state.dropped else None
 
     def load(self, rows: DataFrame, table: Table, state: MirrorState) -> None:
         """Replace everything by the rows of a dump, with the column `cells`; or, after the first step, add rows to it.
