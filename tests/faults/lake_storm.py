@@ -201,6 +201,8 @@ class LakeStorm:
                 raise Stuck(f"{service} is not ready after {_PATIENCE_SECONDS} s; see {self.pipeline.log(service)}")
         await self._load.fence(self._round)
         await eventually(self._has_all, seconds=_PATIENCE_SECONDS)
+        with suppress(TimeoutError):  # the comparison tells why
+            await eventually(self._none_parked, seconds=_PATIENCE_SECONDS)
         await observe.until_in_lake(self.pipeline)
 
     async def _has_all(self) -> bool:
@@ -212,6 +214,11 @@ class LakeStorm:
             and any(row["id"] == self._round for row in self._reader.rows(fence))
             and all(text.startswith(FAILED) for _, text in self._requests())
         )
+
+    async def _none_parked(self) -> bool:
+        """Return whether the sink has loaded all tables again that it had parked."""
+        await asyncio.sleep(1)
+        return not await asyncio.to_thread(self._reader.parked_tables, self.pipeline.lake)
 
     def _requests(self) -> list[tuple[str, str]]:
         """Return table and text of each request to load a table again."""
