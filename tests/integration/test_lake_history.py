@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
@@ -23,6 +24,7 @@ from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror
 from databus_spark.mirror_state import MirrorState
+from databus_spark.table_changes import TableChanges
 from databus_spark.types import TypeOptions
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.rebuild import rebuild
@@ -119,4 +121,40 @@ def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark:
     late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late", TypeOptions())
     with pytest.raises(TableParked, match="does not have all that is newer than its dump"):
         late.load(spark.sql("SELECT array(binary('1'))"), ITEMS, MirrorState(2, encode_definition(ITEMS)))
+    history.close()
+
+
+def test_the_rows_before_a_truncate_are_rebuilt(spark: SparkSession, tmp_path: Path) -> None:
+    history = History(spark, Layout((tmp_path / "lake").as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.add(0, ITEMS, Action.INSERT, [[b"1"], [b"2"]])
+    history.add(0, ITEMS, Action.TRUNCATE, b"TRUNCATE items")
+
+    assert history.rebuilt("1") == [{"id": 1}, {"id": 2}]
+    assert history.rebuilt("2") == []
+    history.close()
+
+
+def test_a_mirror_that_is_behind_is_written_with_the_next_batch_though_that_has_no_records(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(spark, Layout((tmp_path / "lake").as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    advance, failures = Mirror.advance, [PySparkException("the disk is full")] * 2
+
+    def fail_twice(mirror: Mirror, changes: TableChanges, last: int) -> None:
+        if failures:
+            raise failures.pop()
+        advance(mirror, changes, last)
+
+    monkeypatch.setattr(Mirror, "advance", fail_twice)
+    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
+    history.add(0, ITEMS, Action.INSERT, [[b"2"]])
+    assert history.lake.is_behind
+    assert history.lake.state.mirrored == 0, "a sink that starts now need not read all of the log"
+
+    history.lake.apply(None, LogState(3, {}))
+
+    assert not history.lake.is_behind
+    assert history.rebuilt("2") == [{"id": 1}, {"id": 2}]
     history.close()

@@ -62,7 +62,7 @@ def read_changes(
     They come from a topic in the `databus` format, or, only as a batch, from the change log of a lake. The columns are
     those of the table, in the types of docs/reference/lake.md (`types`: as the settings `spark.types`), and
 
-    * `_seq`: the sequence. `ORDER BY _seq, _row` gives the order of the changes.
+    * `_seq`: the sequence. `ORDER BY _seq, _row` gives the order of the changes in one partition.
     * `_action`: `insert`, `update_before`, `update_after`, `delete`; `create`, `alter`, `drop`, `truncate`
     * `_row`: ordinal of the row image in its record; NULL for a statement
     * `_query`, `_definition`: text of a statement, and the definition of the table after it, as in messages

@@ -112,14 +112,14 @@ class Mirror:
         return self._log.changes_of(self.name, self.state.transaction if self.state else -1, last, self._condition)
 
     def reset(self, table: Table, transaction: int) -> None:
-        """Become an empty mirror of this table, which has no rows after the transaction.
+        """Become an empty mirror of this table, because of a statement in the transaction, which may also have rows.
 
         A table without a key does not get a mirror; one that has a mirror keeps it.
         """
         if not table.primary_key and not self.table.exists:
-            self.state = MirrorState(transaction, "", types=self._types)
+            self.state = MirrorState(transaction - 1, "", types=self._types)
             return
-        state = MirrorState(transaction, encode_definition(table), types=self._types)
+        state = MirrorState(transaction - 1, encode_definition(table), types=self._types, emptied=True)
         self.table.empty(mirror_columns(table, self._types), encode_state(state))
         self.state = state
 
@@ -134,6 +134,11 @@ class Mirror:
     def copy(self, source: "Mirror", table: Table, query: str, transaction: int) -> None:
         """Become what another mirror was before a transaction, which renamed that table, and maybe altered it."""
         before = version_before(source.table, transaction)
+        if not table.primary_key:
+            if before and not before[1].dropped:
+                raise TableParked("it has no primary key", heals=False)
+            self.drop(transaction)  # it had no mirror, and gets none
+            return
         if before is None or before[1].dropped:
             raise TableParked(f"it was renamed from {'.'.join(source.name)}, whose rows are not in the lake")
         version, state = before
@@ -155,7 +160,7 @@ class Mirror:
                     raise TableParked("CREATE TABLE IF NOT EXISTS does not tell whether it had rows")
             case "create" | "truncate" if statement.is_reset or before is None:
                 # CREATE TABLE … SELECT, and the TRUNCATE of a backfill, have rows in the same transaction
-                self.reset(table, transaction - 1)
+                self.reset(table, transaction)
             case "drop":
                 self.drop(transaction)
             case "alter" if before is not None:
@@ -194,7 +199,7 @@ class Mirror:
         images = [each for each in changes.images if each.last > after and each.first <= last]
         if not images:
             if self.state:
-                self.state = msgspec.structs.replace(self.state, transaction=last, base=self._base(last))
+                self.state = msgspec.structs.replace(self.state, transaction=last, base=self._base(last), emptied=False)
             return
         table = self.definition
         if self.state is None or table is None:

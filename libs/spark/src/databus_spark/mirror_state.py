@@ -44,6 +44,13 @@ class MirrorState(msgspec.Struct, frozen=True):
     files: int | None = None
     #: with which its columns were made
     types: TypeOptions = TypeOptions()
+    #: whether a statement of the next transaction has removed all rows; further changes of that transaction may follow
+    emptied: bool = False
+
+    @property
+    def as_of(self) -> int:
+        """Ordinal of the transaction after which the table had these rows."""
+        return self.transaction + self.emptied
 
 
 def decode_state(text: str) -> MirrorState:

@@ -17,8 +17,8 @@ def version_as_of(table: LakeTable, transaction: int) -> tuple[int, MirrorState]
     """
     later: MirrorState | None = None
     for version, state in _versions(table):
-        is_newer = state.transaction > transaction or (state.base is not None and state.base.until > transaction)
-        if not is_newer and (state.transaction == transaction or not _is_loaded_between(state, later)):
+        is_newer = state.as_of > transaction or (state.base is not None and state.base.until > transaction)
+        if not is_newer and (state.as_of == transaction or not _is_loaded_between(state, later)):
             return version, state
         if not is_newer:
             break

@@ -82,23 +82,29 @@ def table_changes(entries: DataFrame) -> dict[TableName, TableChanges]:
         sql.expr("size(collect_set(struct(_topic, _partition)) filter (where _query is null))"),
     )
     found: dict[TableName, TableChanges] = {}
-    seen: set[tuple[str, str, str, str, int]] = set()
     for schema, table, version, definition, statements, images, first, last, partitions in groups.collect():
         changes = found.setdefault((schema or "", table or ""), TableChanges([], {}, []))
         if definition:
             changes.definitions[version] = decode_definition(definition)
         if images:
             changes.images.append(Images(version, images, transaction_of(first), transaction_of(last), partitions))
-        for statement in (Statement(*row) for row in statements):
-            # each partition of a topic has a copy
-            copy = (statement.sequence, schema, table, statement.action, statement.version)
-            if statement.action == "invalid" or copy not in seen:
-                seen.add(copy)
-                changes.statements.append(statement)
+        changes.statements.extend(Statement(*row) for row in statements)
     for changes in found.values():
-        # CREATE OR REPLACE TABLE has two messages with one sequence: DROP and CREATE
-        changes.statements.sort(key=lambda each: (each.sequence, each.partition, each.offset))
+        changes.statements[:] = in_order(changes.statements)
     return found
+
+
+def in_order(statements: list[Statement]) -> list[Statement]:
+    """Return statements in order, without the copies that each partition of a topic has.
+
+    CREATE OR REPLACE TABLE has two messages with one sequence, DROP and CREATE. Only their offsets in the same partition
+    have their order.
+    """
+    found: dict[object, Statement] = {}
+    for each in sorted(statements, key=lambda each: (each.sequence, each.partition, each.offset)):
+        is_copied = each.action != "invalid"
+        found.setdefault((each.sequence, each.action, each.version) if is_copied else each, each)
+    return list(found.values())
 
 
 def _is_conditional(query: str) -> bool:

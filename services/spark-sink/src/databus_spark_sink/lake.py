@@ -144,10 +144,11 @@ class Lake:
         """Write the Kafka records between the change log's state and `end`, which are all up to a transaction."""
         if records is None:
             self.state = msgspec.structs.replace(end, mirrored=self.state.mirrored)
+            self.catch_up()
             return
         entries = messages.decode_records(records, self.state.transaction, end.transaction)
-        if not self._behind:
-            end = msgspec.structs.replace(end, mirrored=self.state.transaction)
+        mirrored = self.state.mirrored if self._behind else self.state.transaction
+        end = msgspec.structs.replace(end, mirrored=mirrored)
         keep = _count(self.state.offsets, end.offsets) < _FEW_RECORDS
         with SINK_STEP_SECONDS.labels("change_log").time():
             is_appended = self.log.append(entries, end, keep=keep)
