@@ -174,7 +174,7 @@ class Mirror:
         """Change the rows as a statement did; `in_place`: only by changing the schema, if the table format can."""
         nulls = " or ".join(f"{identifier(column)} is null" for column in change.not_null)
         if nulls and rows.where(nulls).limit(1).count():
-            raise TableParked("NULLs of a column that became NOT NULL have values that cannot be told")
+            raise TableParked("a column became NOT NULL, and it is not known which values replaced its NULLs")
         state = MirrorState(transaction, encode_definition(after), types=self._types)
         into = mirror_columns(after, self._types)
         present = dict(rows.dtypes)

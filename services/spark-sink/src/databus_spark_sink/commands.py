@@ -129,7 +129,7 @@ COMMANDS = (
         "rebuild",
         "make the rows that a table had at any transaction into a new table",
         "Make the rows that a table had after any transaction of the change log into a new table in another folder of "
-        "the lake, from the mirror's history and the change log. Exit code 1: the lake does not tell these rows any "
+        "the lake, from the mirror's history and the change log. Exit code 1: the lake does not have these rows any "
         "more; 2: there is no such table or time.",
         _configure_rebuild,
         _in_session(_rebuild),

@@ -49,7 +49,7 @@ def rebuild(spark: SparkSession, layout: Layout, name: TableName, folder: str, a
         _follow(target, log, transaction)
     except (CannotRebuild, TableParked) as error:
         to.delete()  # it may have rows of an earlier transaction
-        text = f"the lake does not tell the rows of {full_name(*name)} at transaction {transaction}"
+        text = f"the lake does not have the rows of {full_name(*name)} at transaction {transaction} any more"
         raise CannotRebuild(f"{text}: {error}") from error
     rows = target.table.read().count()
     sys.stdout.write(f"{full_name(*name)} as of transaction {transaction}: {rows:,} rows in {to.path}\n")
