@@ -97,8 +97,8 @@ def table_changes(entries: DataFrame) -> dict[TableName, TableChanges]:
 def in_order(statements: list[Statement]) -> list[Statement]:
     """Return statements in order, without the copies that each partition of a topic has.
 
-    CREATE OR REPLACE TABLE has two messages with one sequence, DROP and CREATE. Their offsets in the same partition have
-    their order.
+    CREATE OR REPLACE TABLE has two messages with one sequence, DROP and CREATE. Their offsets in the same partition
+    have their order.
     """
     found: dict[object, Statement] = {}
     for each in sorted(statements, key=lambda each: (each.sequence, each.partition, each.offset)):
