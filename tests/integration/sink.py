@@ -12,7 +12,8 @@ from databus_spark.layout import Layout
 from databus_spark_sink import service
 from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, read_with_spark
 
-INSERT, UPDATE, DELETE, ALTER = Action.INSERT, Action.UPDATE, Action.DELETE, Action.ALTER
+INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
+CREATE, ALTER = Action.CREATE, Action.ALTER
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
 #: key of a message
 KEY = '{"Pos":{"Name":"mysql-bin.000009","Pos":999},"Action":"DML"}'

@@ -169,6 +169,8 @@ class DumpServer:
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
         #: the tables of which a dump may be requested
         self.requested = ["shop.*"]
+        #: patterns that no table matches
+        self.refused: set[str] = set()
         #: `taken DUMP` and `released DUMP`, in order
         self.leases: list[str] = []
         #: `Range` headers of downloads
@@ -228,7 +230,11 @@ class DumpServer:
         return _json({"dumps": self.manifests})
 
     async def _request(self, request: Request) -> Response:
-        assert await request.json() == {"tables": self.requested}
+        tables = (await request.json())["tables"]
+        if unmatched := [each for each in tables if each in self.refused]:
+            problem = {"detail": f"no captured and published table matches {', '.join(unmatched)}"}
+            return Response(msgspec.json.encode(problem), 422, media_type="application/problem+json")
+        assert tables == self.requested
         if self.meanwhile:
             await self.meanwhile()
         return _json(self.on_request.pop(0))

@@ -15,7 +15,7 @@ import httpx
 import msgspec
 
 from databus import durable
-from databus.errors import DumpApiUnavailable, DumpUnusable
+from databus.errors import DumpApiUnavailable, DumpRefused, DumpUnusable
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.manifest import DumpFile, DumpLease, DumpList, Manifest, State
@@ -163,7 +163,8 @@ class DumpApi:
         detail = f"{answer.request.method} {url}: {answer.status_code}: {_detail(await answer.aread())}"
         if answer.is_server_error or answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
             raise DumpApiUnavailable(f"dump-api is unavailable: {detail}")
-        raise DumpUnusable(f"dump-api refused the request: {detail}")
+        refusal = DumpRefused if answer.status_code == HTTPStatus.UNPROCESSABLE_ENTITY else DumpUnusable
+        raise refusal(f"dump-api refused the request: {detail}")
 
     def _unavailable(self, error: Exception) -> DumpApiUnavailable:
         return DumpApiUnavailable(f"dump-api {self._url}: {error or type(error).__name__} (check dumps.url)")

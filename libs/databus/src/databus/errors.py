@@ -34,6 +34,7 @@ DatabusError
 │   ├── TableStatesCorrupt      the records of backfills and tables in doubt cannot be read
 │   ├── SchemaRefused           the schema registry rejects the schema of a table
 │   ├── DumpUnusable            a dump cannot be used, for instance because it failed or is damaged
+│   │   └── DumpRefused           dump-api does not take such a dump, for instance because no table matches
 │   ├── TopicRefused            Kafka refuses a topic
 │   │   ├── TopicNameRefused      it does not accept the name of the topic
 │   │   └── WriteDenied           the topic exists, and the account may not write to it
@@ -257,6 +258,10 @@ class SchemaRefused(FatalError):
 
 class DumpUnusable(FatalError):
     """A dump cannot be used: for instance it failed, its files are damaged, or dump-api refuses it."""
+
+
+class DumpRefused(DumpUnusable):
+    """dump-api does not take a dump of these tables: a pattern matches none, or is no pattern."""
 
 
 class TopicRefused(FatalError):

@@ -97,8 +97,11 @@ class LogEvent(StrEnum):
     MIRROR_BEHIND = "mirror_behind", "A mirror could not be written; it is tried again soon."
     HEALING_STARTED = "healing_started", "Parked tables are loaded again, from a new dump."
     HEALING_FAILED = "healing_failed", "Parked tables could not be loaded; it is tried again."
-    MIRROR_DIFFERS = "mirror_differs", "A mirror has other rows than its table in the database."
-    VERIFY_FAILED = "verify_failed", "A mirror could not be compared; it is tried again with the next run."
+    MIRROR_DIFFERS = (
+        "mirror_differs",
+        "A mirror has other rows than its table in the database, or one of both is missing.",
+    )
+    VERIFY_FAILED = "verify_failed", "Mirrors could not be compared; it is tried again with the next run."
     UPKEEP_FAILED = "upkeep_failed", "Files of the lake could not be compacted or deleted; it is tried again later."
     RECORDS_QUARANTINED = "records_quarantined", "Records in Kafka could not be used; they are in the quarantine table."
 

@@ -52,10 +52,11 @@ def differences(original: DataFrame, copy: DataFrame, keys: Sequence[str]) -> Di
         "case when _b is null then 'missing' when _a is null then 'invented' when _a <=> _b then '' "
         "else 'different' end as _verdict"
     )
-    judged = joined.selectExpr("to_json(_key) as _key", verdict).persist()
+    judged = joined.selectExpr("_key", verdict).persist()
     try:
         counts = {row[0]: row[1] for row in judged.groupBy("_verdict").count().collect()}
-        wrong = judged.where("_verdict <> ''").orderBy("_key").limit(_EXAMPLES).collect()
+        first = judged.where("_verdict <> ''").orderBy("_key").limit(_EXAMPLES)
+        wrong = first.selectExpr("_verdict", "to_json(_key)").collect()
     finally:
         judged.unpersist()
     copies = copy.groupBy(*map(sql.col, map(identifier, keys))).count().where("count > 1")
@@ -65,5 +66,5 @@ def differences(original: DataFrame, copy: DataFrame, keys: Sequence[str]) -> Di
         counts.get("missing", 0),
         counts.get("invented", 0) + repeated,
         counts.get("different", 0),
-        [f"{row[1]} {row[0]}" for row in wrong],
+        [f"{row[0]} {row[1]}" for row in wrong],
     )

@@ -1,5 +1,6 @@
 """A folder of the lake, in any file system of Hadoop: what is put here, executors on all machines can read."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -71,6 +72,14 @@ class Folder:
         with self._system() as (system, path):
             system.delete(path, True)
 
+    def delete_older(self, seconds: float) -> None:
+        """Delete what is in the folder if nothing in it was written for so long."""
+        until = (time.time() - seconds) * 1000
+        with self._system() as (system, path):
+            for each in system.listStatus(path) if system.exists(path) else []:
+                if _last_written(system, each) < until:
+                    system.delete(each.getPath(), True)
+
     @property
     def _java(self) -> Any:
         return self._spark.sparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
@@ -92,6 +101,14 @@ class Folder:
                     f"spark.lake: Spark has no file system for {scheme}:// – put its jars into the folder spark.jars"
                 ) from error
             raise LakeUnavailable(f"{self.path}: {kinds[-1]} (check spark.lake and spark.conf)") from error
+
+
+def _last_written(system: Any, status: Any) -> int:
+    """Return when the newest file was written, in milliseconds. Object stores do not know it of folders."""
+    times, files = [], system.listFiles(status.getPath(), True)
+    while files.hasNext():
+        times.append(int(files.next().getModificationTime()))
+    return max(times, default=int(status.getModificationTime()))
 
 
 def _kinds(error: Any) -> list[str]:

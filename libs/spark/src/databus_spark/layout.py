@@ -4,6 +4,7 @@ changes                every change of every table, in order (`databus_spark.cha
 mirror/SCHEMA/TABLE    a table's current rows
 _databus/tables        the state of each table: live, or parked and why
 _databus/quarantine    records that could not be used
+_databus/downloads     files of dumps that are being loaded, or compared with mirrors
 _databus/requests      requests of operators to load mirrors again
 """
 
@@ -46,7 +47,7 @@ class Layout:
 
     @property
     def downloads(self) -> str:
-        """The path of dumps that are being loaded."""
+        """The path of dumps that are being loaded, or compared with mirrors."""
         return f"{self.root}/_databus/downloads"
 
     def mirror(self, schema: str, table: str) -> str:

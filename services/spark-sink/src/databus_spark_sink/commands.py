@@ -49,7 +49,7 @@ def _verify(settings: Settings, spark: SparkSession, layout: Layout, arguments: 
 
 
 def _configure_resync(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tables", nargs="+", metavar="SCHEMA.TABLE", help="tables or patterns of tables of the lake")
+    parser.add_argument("tables", nargs="+", metavar="SCHEMA.TABLE", help="tables, or patterns of tables of the lake")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until the sink has loaded the tables")
 
 
@@ -103,7 +103,8 @@ COMMANDS = (
         "verify",
         "compare mirrors with their tables in the database",
         "Compare mirrors with their tables in the database, as of one transaction. A new dump of the tables is taken, "
-        f"and the sink goes on meanwhile. {_EXIT_CODES.format(good='equal', bad='differs')}",
+        "and the sink goes on meanwhile. Prints a line for each table, also for those that only the database or "
+        f"only the lake has. {_EXIT_CODES.format(good='equal', bad='differs, lacks mirror or table, or is parked')}",
         _configure_verify,
         _in_session(_verify),
     ),

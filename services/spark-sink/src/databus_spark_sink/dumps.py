@@ -50,22 +50,21 @@ class PassedDump:
         return MirrorState(self.transaction, encode_definition(table), self.base)
 
 
-async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], downloads: Folder) -> PassedDump:
-    """Request a dump of these tables, and fetch it."""
+async def request(settings: Settings, api: DumpApi, tables: list[str]) -> tuple[Manifest, int]:
+    """Request a dump of these tables; return it, and the ordinal of a transaction: the dump has it and all before."""
     progress = await read_progress(settings) or Progress()
     manifest = await api.take(tables)
     if not is_from_pipeline_host(manifest, progress):
         raise DumpUnusable(f"the pipeline failed over to another server before dump {manifest.id}: request a new dump")
-    return await fetch(settings, say, api, manifest, downloads, progress.transaction)
+    return manifest, progress.transaction
 
 
-async def fetch(
-    settings: Settings, say: Say, api: DumpApi, manifest: Manifest, downloads: Folder, transaction: int = -1
-) -> PassedDump:
-    """Download a dump into the lake under a lease, and wait until the pipeline has passed its position.
+async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], downloads: Folder) -> PassedDump:
+    """Request a dump of these tables, download it into the lake, and wait until the pipeline has passed its position.
 
-    The dump is known to have `transaction` and all before it. After an error, its files are deleted.
+    After an error, its files are deleted.
     """
+    manifest, transaction = await request(settings, api, tables)
     mirrored = [table for table in _kept(settings, manifest) if table.primary_key]
     folder = downloads.inside(manifest.id)
     try:

@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from databus.errors import LakeUnavailable
 from databus.events import full_name
 from databus.settings import Maintain
 from databus_spark.layout import Layout
@@ -21,7 +22,10 @@ def maintain(spark: SparkSession, layout: Layout, settings: Maintain) -> bool:
     upkeep = Upkeep(spark, layout, settings)
     mirrors = {full_name(*name): layout.mirror(*name) for name in TableStates(spark, layout.tables).known}
     own = {"change log": layout.changes, "table states": layout.tables, "quarantine": layout.quarantine}
-    steps: list[tuple[str, Callable[[], None]]] = [("change log: delete old days", upkeep.trim)]
+    steps: list[tuple[str, Callable[[], None]]] = [
+        ("change log: delete old days", upkeep.trim),
+        ("downloads: delete abandoned ones", upkeep.sweep),
+    ]
     for name, path in (own | mirrors).items():
         steps.append((f"{name}: compact", partial(upkeep.compact, name, path)))
         steps.append((f"{name}: keep history", partial(upkeep.keep_history, path)))
@@ -32,7 +36,8 @@ def maintain(spark: SparkSession, layout: Layout, settings: Maintain) -> bool:
             line.show(f"step {number} of {len(steps)}", step)
             try:
                 work()
-            except (PySparkException, Py4JError) as error:  # for instance the sink has changed the table meanwhile
+            except (LakeUnavailable, PySparkException, Py4JError) as error:
+                # for instance the sink has changed the table meanwhile
                 failures += 1
                 sys.stdout.write(f"{step}: failed, try it again: {type(error).__name__}\n")
     return not failures

@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from databus.errors import LakeUnavailable
 from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -38,6 +39,7 @@ class Maintenance:
             *(partial(upkeep.compact, name, path) for name, path in mirrors.items()),
             *(partial(upkeep.keep_history, path) for path in tables),
         ]
+        await asyncio.to_thread(_attempt, upkeep.sweep)
         await asyncio.to_thread(_attempt, partial(upkeep.compact, "change log", layout.changes))
         for path in tables:
             await asyncio.to_thread(_attempt, partial(upkeep.vacuum, path))
@@ -51,5 +53,5 @@ class Maintenance:
 def _attempt(work: Callable[[], None]) -> None:
     try:
         work()
-    except (PySparkException, Py4JError) as error:
-        log.warning(LogEvent.UPKEEP_FAILED, f"a table could not be maintained: {type(error).__name__}")
+    except (LakeUnavailable, PySparkException, Py4JError) as error:
+        log.warning(LogEvent.UPKEEP_FAILED, f"a part of the lake could not be maintained: {type(error).__name__}")

@@ -22,10 +22,10 @@ def resync(spark: SparkSession, layout: Layout, tables: list[str], *, wait: bool
     """Request that the sink loads the tables that match these patterns again; print what became of each.
 
     With `wait`, show what the sink does until it has loaded all, and return whether it has. Raises UsageError if the
-    lake has no such table.
+    lake has no table that matches a pattern.
     """
     requests = Requests(spark, layout)
-    requested = {requests.add(name): name for name in _mirrored(spark, layout, tables)}
+    requested = {requests.add(name): name for name in _chosen(spark, layout, tables)}
     results = _watch(requests, requested) if wait else dict.fromkeys(requested.values(), "requested")
     if wait:
         parked = TableStates(spark, layout.tables).parked
@@ -35,15 +35,20 @@ def resync(spark: SparkSession, layout: Layout, tables: list[str], *, wait: bool
     return all(result in {"requested", "loaded"} for result in results.values())
 
 
-def _mirrored(spark: SparkSession, layout: Layout, tables: list[str]) -> list[TableName]:
-    """Return the tables that match patterns and have a mirror, or are parked before they had one."""
+def _chosen(spark: SparkSession, layout: Layout, tables: list[str]) -> list[TableName]:
+    """Return the tables that match patterns and have a mirror, or are parked before they had one.
+
+    A name without wildcards may be that of a table that the lake does not know yet.
+    """
     states, chosen = TableStates(spark, layout.tables), TableFilter(tables)
     known = [name for name in states.known if chosen.matches(*name)]
     names = [name for name in known if name in states.parked or open_table(spark, layout.mirror(*name)).exists]
-    if unmatched := chosen.unmatched(names):
-        raise UsageError(
-            f"the lake has no mirror of {', '.join(unmatched)}: its folder mirror/ shows those that it has"
-        )
+    unmatched = chosen.unmatched(names)
+    if patterns := [each for each in unmatched if "*" in each or "?" in each]:
+        raise UsageError(f"the lake has no mirror of {', '.join(patterns)}: its folder mirror/ shows those that it has")
+    for each in unmatched:
+        schema, _, table = each.partition(".")
+        names.append((schema, table))
     return names
 
 

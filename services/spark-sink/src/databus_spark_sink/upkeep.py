@@ -11,11 +11,14 @@ from pyspark.sql import SparkSession
 from databus.metrics import SINK_FILES
 from databus.settings import Maintain
 from databus_spark.changelog import ChangeLog
+from databus_spark.folder import Folder
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 
 #: files younger than this, in seconds, may be those of a batch that is being written
 _YOUNGEST = 3600.0
+#: downloads to which nothing was written for so many seconds are not used any more
+_ABANDONED = 86_400.0
 
 
 class Upkeep:
@@ -32,6 +35,13 @@ class Upkeep:
         log = ChangeLog(self._spark, self._layout.changes)
         if self._settings.log_retention and log.exists:
             log.trim(datetime.now(UTC).date() - timedelta(seconds=self._settings.log_retention))
+
+    def sweep(self) -> None:
+        """Delete the downloads that a sink or a command left when it was killed.
+
+        A sink that uses them after all downloads them again.
+        """
+        Folder(self._spark, self._layout.downloads).delete_older(_ABANDONED)
 
     def keep_history(self, path: str) -> None:
         """Let the table format keep a table's history for `spark.maintain.keep`."""

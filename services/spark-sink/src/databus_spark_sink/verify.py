@@ -1,117 +1,108 @@
-"""Compare mirrors with their tables in the database: as of one transaction, while the sink and the database go on.
-
-A new dump is loaded beside the mirror, and what the change log has after the dump is added to it, up to the mirror's
-transaction. So both must have the same rows.
-"""
+"""Compare the mirrors of a lake with their tables in the database, and say so of each table that cannot be compared."""
 
 import asyncio
 import sys
-import time
 from collections.abc import AsyncIterator
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
-from databus.errors import InvalidSettings, LakeUnavailable
-from databus.events import Table
+from databus.errors import DatabusError, DumpRefused, InvalidSettings
 from databus.settings import Settings
-from databus_spark.changelog import ChangeLog, LogState
-from databus_spark.compare import Differences, differences
-from databus_spark.definitions import encode_definition, key_columns
-from databus_spark.dump_files import Say, read_rows
+from databus.table_filter import TableFilter
+from databus_changes.tables import TableName
+from databus_spark.changelog import ChangeLog
+from databus_spark.dump_files import Say, download
 from databus_spark.folder import Folder
-from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror
-from databus_spark.mirror_state import DumpBase, MirrorState
-from databus_spark.types import TypeOptions, type_options
-from databus_spark_sink.dumps import PassedDump, take
-
-_POLL_SECONDS = 0.5
-#: how long the sink may take to get what the database has
-_TIMEOUT_SECONDS = 300
+from databus_spark.types import type_options
+from databus_spark_sink import verdicts
+from databus_spark_sink.comparison import Comparison
+from databus_spark_sink.dumps import passed, request
+from databus_spark_sink.tables import TableStates
+from databus_spark_sink.verdicts import Verdict
 
 
 async def verify(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> bool:
-    """Compare the mirrors of the tables that match these patterns; print a line for each; return whether all are equal.
+    """Compare the tables that match these patterns; print a line for each; return whether all mirrors are equal.
 
-    Raises InvalidSettings if the lake has no mirror of such a table.
+    Raises InvalidSettings if there is no such table, and at the end the first error of a table.
     """
-    equal = []
-    async for table, found in compared(settings, spark, layout, tables, _say):
-        sys.stdout.write(f"{table.full_name}: {_describe(found)}\n")
-        equal.append(found.equal)
-    if not equal:
+    found = []
+    async for verdict in judged(settings, spark, layout, tables, _say):
+        sys.stdout.write(f"{verdict.line}\n")
+        found.append(verdict)
+    if not found:
         raise InvalidSettings(f"{settings.spark.lake} has no mirror of {', '.join(tables)}: check spark.tables")
-    return all(equal)
+    for verdict in found:
+        if verdict.error:
+            raise verdict.error
+    return all(verdict.is_equal for verdict in found)
 
 
-async def compared(
+async def judged(
     settings: Settings, spark: SparkSession, layout: Layout, tables: list[str], say: Say
-) -> AsyncIterator[tuple[Table, Differences]]:
-    """Take a dump of the tables that match these patterns, and compare each that has a mirror."""
+) -> AsyncIterator[Verdict]:
+    """Take a dump of the tables that match these patterns, and judge each of them, and each that only the lake has."""
+    if not ChangeLog(spark, layout.changes).exists:
+        raise InvalidSettings(f"{layout.root} has no change log: check spark.lake, and start the sink")
     async with DumpApi(settings.dumps.url) as api:
-        dump = await take(settings, say, api, tables, Folder(spark, layout.downloads))
-    types = type_options(settings.spark.types)
+        try:
+            manifest, transaction = await request(settings, api, tables)
+        except DumpRefused:  # a pattern matches no table
+            if len(tables) > 1:
+                for each in tables:
+                    async for verdict in judged(settings, spark, layout, [each], say):
+                        yield verdict
+                return
+            if not (gone := await asyncio.to_thread(_judge_without_dump, settings, spark, layout, tables)):
+                raise
+            for verdict in gone:
+                yield verdict
+            return
+        async with api.leased(manifest.id):
+            dump = await passed(settings, say, manifest, Folder(spark, layout.downloads), transaction)
+            comparison = Comparison(spark, layout, dump, type_options(settings.spark.types))
+            await asyncio.to_thread(comparison.wait_for_log)
+            in_lake = await asyncio.to_thread(_in_lake, settings, spark, layout, tables)
+            for name in sorted({*comparison.tables, *in_lake}):
+                yield await _judge(api, say, comparison, name)
+
+
+async def _judge(api: DumpApi, say: Say, comparison: Comparison, name: TableName) -> Verdict:
+    """Judge a table; its files of the dump are in the lake meanwhile."""
+    dump = comparison.dump
     try:
-        for table in dump.tables:
-            if open_table(spark, _path(layout, table)).exists:
-                yield table, await asyncio.to_thread(compare, spark, layout, dump, table, types)
-    finally:
-        await asyncio.to_thread(dump.folder.delete)
+        if obstacle := await asyncio.to_thread(comparison.obstacle, name):
+            return obstacle
+        try:
+            await download(api, say, dump.manifest, [comparison.tables[name]], dump.folder)
+            return await asyncio.to_thread(comparison.compare, name)
+        finally:
+            await asyncio.to_thread(dump.folder.delete)
+    except (DatabusError, PySparkException, Py4JError) as error:
+        return verdicts.failed(name, error)
 
 
-def compare(spark: SparkSession, layout: Layout, dump: PassedDump, table: Table, types: TypeOptions) -> Differences:
-    """Compare a mirror with a dump, after both are as of the same transaction."""
-    name = (table.schema, table.name)
-    log = ChangeLog(spark, layout.changes)
-    mirror = Mirror(spark, log, name, _path(layout, table), types)
-    rows, state = mirror.rows()
-    if state.types != types:
-        raise LakeUnavailable(
-            f"the mirror of {table.full_name} was made with other settings of spark.types: "
-            "start the sink with these, and wait until it has loaded the mirror again"
-        )
-    end = time.monotonic() + _TIMEOUT_SECONDS
-    while (last := _covered(log.state(), dump.base)) is None or mirror.changes(last).images:
-        if time.monotonic() > end:
-            raise LakeUnavailable(f"the mirror of {table.full_name} does not get what the database has: is it parked?")
-        time.sleep(_POLL_SECONDS)  # until the sink has what the dump has
-        mirror = Mirror(spark, log, name, _path(layout, table), types)
-        rows, state = mirror.rows()
-    last = max(state.transaction, last)
-    folder = Folder(spark, layout.downloads).inside(f"{dump.manifest.id}.expected")
-    expected = Mirror(spark, log, name, folder.path, types)
-    try:
-        begin = MirrorState(dump.transaction, encode_definition(table), dump.base)
-        expected.load(read_rows(spark, dump.manifest, table, dump.folder, types), table, begin)
-        expected.advance(expected.changes(last), last)
-        return differences(expected.rows()[0], rows, key_columns(table))
-    finally:
-        folder.delete()
+def _in_lake(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> dict[TableName, Mirror]:
+    """Return the mirrors of the lake's tables that match these patterns, and are parked or were not dropped."""
+    states, chosen, kept = TableStates(spark, layout.tables), TableFilter(tables), TableFilter(settings.spark.tables)
+    log, types = ChangeLog(spark, layout.changes), type_options(settings.spark.types)
+    names = [name for name in states.known if chosen.matches(*name) and kept.matches(*name)]
+    mirrors = {name: Mirror(spark, log, name, layout.mirror(*name), types) for name in names}
+    return {name: mirror for name, mirror in mirrors.items() if name in states.parked or mirror.definition}
 
 
-def _covered(state: LogState, base: DumpBase) -> int | None:
-    """Return the transaction up to which a change log has all changes that a dump has; None if it lacks some.
-
-    While the lake's tables are quiet, the sink only notes in memory which transactions of other tables it has passed.
-    Then the offsets tell.
-    """
-    if state.transaction >= base.until:
-        return base.until
-    ends = [(topic, partition, end) for topic, each in base.passed.items() for partition, end in each.items()]
-    has_all = all(state.offsets.get(topic, {}).get(partition, 0) >= end for topic, partition, end in ends)
-    return state.transaction if has_all else None
-
-
-def _path(layout: Layout, table: Table) -> str:
-    return layout.mirror(table.schema, table.name)
-
-
-def _describe(found: Differences) -> str:
-    if found.equal:
-        return f"equal, {found.rows:,} rows"
-    return f"DIFFERS: {found.counts}; for instance {'; '.join(found.examples)}"
+def _judge_without_dump(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> list[Verdict]:
+    """Judge the lake's tables that match these patterns, which match no table of the database."""
+    parked = TableStates(spark, layout.tables).parked
+    return [
+        verdicts.parked(name, parked[name]) if name in parked else verdicts.gone(name, mirror.rows()[0].count())
+        for name, mirror in _in_lake(settings, spark, layout, tables).items()
+    ]
 
 
 def _say(step: str) -> None:

@@ -148,7 +148,7 @@ class Spark(Section):
     heal: Literal["auto", "manual"] = "auto"
     """Whether a table whose mirror cannot follow any more is loaded again from a new dump of it, or stays parked."""
     verify: Interval = 0
-    """Interval at which the sink compares all mirrors with the database, each with a new dump; 0: never."""
+    """Interval at which the sink compares all mirrors with the database, by a new dump of all tables; 0: never."""
     maintain: Maintain = Maintain()
     master: SparkMaster = "local[2]"
     """Spark master to run on: `local[N]`, `local[*]`, `spark://HOST:PORT`, `yarn` or `k8s://URL`."""
