@@ -134,7 +134,7 @@ def write_lake(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
     with measured(spark) as costs["summary"]:
         changes = log.changes(topic.start.transaction, topic.end.transaction)[_NAME]
     session = spark.newSession()  # as the sink does
-    mirror = Mirror(session, ChangeLog(session, layout.changes), _NAME, layout.mirror(*_NAME), TypeOptions())
+    mirror = Mirror(session, ChangeLog(session, layout.changes), _NAME, layout.mirror(*_NAME), TypeOptions(), ())
     [create_table] = changes.statements
     mirror.reset(changes.definitions[create_table.version], create_table.transaction)
     with measured(spark) as costs["mirror"]:

@@ -59,7 +59,7 @@ class Lake:
         self._log = ChangeLog(spark, layout.changes)
         self._log.start({})
         own = spark.newSession()  # as the sink does
-        self._mirror = Mirror(own, self._log, _NAME, layout.mirror(*_NAME), TypeOptions())
+        self._mirror = Mirror(own, self._log, _NAME, layout.mirror(*_NAME), TypeOptions(), ())
         ids = own.range(0, rows, 1, max(2, rows // _FILE_ROWS))
         self._mirror.load(ids.selectExpr(f"{_cells(0)} as cells"), _TABLE, MirrorState(0, encode_definition(_TABLE)))
 

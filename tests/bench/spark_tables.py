@@ -70,7 +70,7 @@ async def _measure(spark: SparkSession, settings: Settings, server: Server, coun
         kafka_client.consumer(settings.kafka) as committed,
     ):
         publishes = partial(offsets.may_publish, settings)
-        with closing(Lake(spark, layout, settings.spark.tables, publishes, TypeOptions())) as lake:
+        with closing(Lake(spark, layout, settings.spark.tables, publishes, TypeOptions(), ())) as lake:
             lake.begin({})
             write_next = partial(_write_next, spark, settings, Cuts(settings, written, committed), lake)
             while len(lake.tables.known) < count:  # the CREATE TABLEs

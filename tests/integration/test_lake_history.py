@@ -52,7 +52,7 @@ class History:
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
         self.spark, self.layout = spark, layout
-        self.lake = Lake(spark, layout, ["shop.*"], lambda *_: True, TypeOptions())
+        self.lake = Lake(spark, layout, ["shop.*"], lambda *_: True, TypeOptions(), ())
         self.lake.begin({})
         self._encoder = Encoder()
 
@@ -71,7 +71,7 @@ class History:
     def rebuilt(self, at: str) -> list[Cells]:
         """Rebuild the rows of the table in a folder of their own."""
         folder = f"rebuilt/{at[:10]}"
-        rebuild(self.spark.newSession(), self.layout, NAME, folder, at)
+        rebuild(self.spark.newSession(), self.layout, NAME, folder, at, ())
         rows = read_with_spark(self.spark, f"{self.layout.root}/{folder}", "SELECT * FROM t ORDER BY id")
         return [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
 
@@ -118,7 +118,7 @@ def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark:
     # Delta's history still has the version, but not its files; Iceberg's has neither
     with pytest.raises(CannotRebuild, match=r"items at transaction 3: .* \(spark\.maintain(\.keep)?\)"):
         history.rebuilt("3")
-    late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late", TypeOptions())
+    late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late", TypeOptions(), ())
     with pytest.raises(TableParked, match="does not have all that is newer than its dump"):
         late.load(spark.sql("SELECT array(binary('1'))"), ITEMS, MirrorState(2, encode_definition(ITEMS)))
     history.close()

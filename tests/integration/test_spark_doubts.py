@@ -74,7 +74,7 @@ async def test_a_table_that_cannot_be_mirrored_is_parked_and_the_others_go_on(si
     assert [(row["table"], row["reason"]) for row in parked] == [
         ("lost", "it has no primary key"),
         ("odd", "rows have columns that no statement explains"),
-        ("retyped", "the effect of a statement on its rows cannot be told: column at changes from time to time(3)"),
+        ("retyped", "the effect of a statement on its rows is not certain: column at changes from time to time(3)"),
         ("unseen", "its earlier rows are not in the lake"),
     ]
     assert sink.health.degraded == "parked: shop.lost, shop.odd, shop.retyped, shop.unseen"

@@ -223,7 +223,7 @@ def test_two_sinks_that_load_a_table_add_no_row_twice_and_lose_none(spark: Spark
 
     def open_mirror() -> Mirror:
         return Mirror(
-            spark, ChangeLog(spark, lake.changes), ("shop", "items"), lake.mirror("shop", "items"), TypeOptions()
+            spark, ChangeLog(spark, lake.changes), ("shop", "items"), lake.mirror("shop", "items"), TypeOptions(), ()
         )
 
     def load(mirror: Mirror, number: int, until: int = 0) -> None:

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 
 from common.spark import leaves_sockets
 from databus.events import Action
+from databus.settings import Publisher
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
 from databus_spark.table_changes import TableChanges
@@ -191,3 +192,49 @@ async def test_truncated_and_recreated_tables_are_emptied(sink: Sink) -> None:
         "create",
         "insert",
     ]
+
+
+@on_both_formats
+async def test_values_that_a_statement_may_have_changed_park_the_table(sink: Sink) -> None:
+    columns = "id int(11)", "word varchar(9)"
+    latin, other, numbered = (describe_table(name, *columns) for name in ("latin", "other", "numbered"))
+    sink.dump({latin: [[b"1", b"plain"], [b"2", None]], other: [[b"1", "ж".encode()]], numbered: [[b"0", b"zero"]]})
+    to_latin1 = b" CONVERT TO CHARACTER SET latin1"  # ? replaces ж, unless the session's sql_mode is strict
+    await sink.publisher.send(
+        (latin, ALTER, b"ALTER TABLE latin" + to_latin1),
+        (latin, INSERT, [[b"3", "é".encode()]]),
+        (latin, ALTER, b"ALTER TABLE latin CONVERT TO CHARACTER SET utf8mb4"),
+        (other, ALTER, b"ALTER TABLE other" + to_latin1),
+        (numbered, ALTER, b"ALTER TABLE numbered MODIFY id int AUTO_INCREMENT"),  # 0 becomes 1
+    )
+
+    await sink.run()
+
+    assert [row["word"] for row in sink.mirror(latin)] == ["plain", None, "é"]
+    assert sink.health.degraded == "parked: shop.numbered, shop.other"
+    parked = sink.read(sink.lake.tables, "SELECT reason FROM t WHERE \"table\" = 'other' AND state = 'parked'")
+    assert parked == [{"reason": "a statement may have changed values of word"}]
+
+
+@pytest.mark.lake
+async def test_a_statement_on_columns_that_a_rule_renames_lets_the_table_be_loaded_again(sink: Sink) -> None:
+    rule = {"match": ["shop.items"], "rename": {"email": "mail"}}
+    sink.settings = sink.settings.model_copy(update={"publisher": Publisher(routes=[rule])})
+    sink.use(heal="auto")
+    published = describe_table("items", "id int(11)", "mail varchar(20)")
+    sink.dump({published: [[b"1", b"old"]]})
+    await sink.publisher.send(
+        (published, INSERT, [[b"2", b"new"]]),
+        (published, ALTER, b"ALTER TABLE items ADD INDEX (email), COMMENT 'mail'"),
+    )
+    await sink.run()
+    assert sink.mirror(published) == [{"id": 1, "mail": "old"}, {"id": 2, "mail": "new"}]
+    assert [row["state"] for row in sink.read(sink.lake.tables)] == ["live"]
+
+    alter = b"ALTER TABLE items DROP COLUMN email, ADD COLUMN email varchar(20) DEFAULT 'x'"
+    await sink.publisher.send((published, ALTER, alter))
+    sink.dumps.on_request = [sink.dumps.manifest(sink.publisher.position, {published: [[b"1", b"x"], [b"2", b"x"]]})]
+    sink.dumps.requested = ["shop.items"]
+    await sink.run()
+
+    assert sink.mirror(published) == [{"id": 1, "mail": "x"}, {"id": 2, "mail": "x"}]

@@ -1,10 +1,14 @@
 """What an ALTER does to rows that exist: done as the database does it, or refused."""
 
+import msgspec
 import pytest
 
 from databus.errors import CannotApply
 from databus.events import Column, Table
+from databus.settings.rules import Rule
 from databus_spark.alter import keeps_values, row_change
+from databus_spark.errors import TableParked
+from databus_spark.published_change import published_change
 from databus_spark.types import TypeOptions
 
 
@@ -17,6 +21,8 @@ def table(*columns: str) -> Table:
     return Table(schema="shop", name="t", columns=tuple(column(kind, name) for name, kind in parts), primary_key=(0,))
 
 
+NULL = "`?` is null"
+OTHER_TEXT = "octet_length(`?`) > char_length(`?`)"
 DATES_AS_TEXT = TypeOptions(zero_dates="string")
 BEFORE = table("id int(11)", "a varchar(9)", "b int(11)")
 
@@ -55,6 +61,7 @@ def test_a_larger_type_keeps_values(old: str, new: str) -> None:
         ("datetime", "timestamp"),
         ("binary(4)", "binary(5)"),
         ("varchar(9)", "int(11)"),
+        ("char(9)", "varchar(9)"),
         ("float", "double"),
         ("text", "json"),
     ],
@@ -112,10 +119,44 @@ def test_columns_at_the_end_and_wider_types_change_only_the_schema() -> None:
     assert not row_change(BEFORE, first, "ALTER TABLE t ADD n text FIRST", TypeOptions()).only_schema
 
 
-def test_a_column_that_becomes_not_null_must_not_have_nulls() -> None:
-    query = "ALTER TABLE t MODIFY a varchar(9) NOT NULL, CHANGE b c INT NOT NULL"
-    change = row_change(BEFORE, table("id int(11)", "a varchar(9)", "c int(11)"), query, TypeOptions())
-    assert change.not_null == ("a", "b")
+@pytest.mark.parametrize(
+    ("query", "doubts"),
+    [
+        ("MODIFY b INT NOT NULL, CHANGE a a varchar(9) CHARACTER SET utf8mb4 NOT NULL", {"a": NULL, "b": NULL}),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (b)", {"b": NULL}),
+        ("MODIFY b INT AUTO_INCREMENT, ADD UNIQUE (b)", {"b": f"{NULL} or `b` = 0"}),
+        ("CONVERT TO CHARACTER SET latin1", {"a": OTHER_TEXT}),
+        ("CONVERT TO CHARACTER SET utf8", {"a": OTHER_TEXT}),
+        ("CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", {}),
+        ("MODIFY a varchar(9) CHARACTER SET latin1", {"a": OTHER_TEXT}),
+        ("MODIFY a varchar(9)", {"a": OTHER_TEXT}),  # the default character set of the table, which is not known
+        ("MODIFY a varchar(9) COLLATE utf8mb4_bin", {}),
+        ("DEFAULT CHARACTER SET latin1", {}),
+    ],
+)
+def test_rows_that_a_statement_may_have_changed_can_be_found(query: str, doubts: dict[str, str]) -> None:
+    after = msgspec.structs.replace(BEFORE, primary_key=(2,)) if "PRIMARY" in query else BEFORE
+    change = row_change(BEFORE, after, f"ALTER TABLE t {query}", TypeOptions())
+    assert change.doubts == {name: text.replace("`?`", f"`{name}`") for name, text in doubts.items()}
+    assert change.is_identity == (not doubts)
+
+
+def test_a_text_type_that_may_be_too_small_for_other_characters_is_in_doubt() -> None:
+    before = table("id int(11)", "a text")
+    for statement, certain in {
+        "MODIFY a text CHARACTER SET utf8mb4": False,  # an é that was one byte has two
+        "MODIFY a longtext CHARACTER SET utf8mb4": True,
+        "CONVERT TO CHARACTER SET utf8mb4": True,  # the type becomes larger if that is needed
+    }.items():
+        after = table("id int(11)", f"a {'longtext' if 'long' in statement else 'text'}")
+        change = row_change(before, after, f"ALTER TABLE t {statement}", TypeOptions())
+        assert (change.doubts == {}) is certain, statement
+
+
+@pytest.mark.parametrize("statement", ["DROP PRIMARY KEY, ADD n INT, ADD PRIMARY KEY (id, n)", "ADD n INT PRIMARY KEY"])
+def test_a_new_column_of_the_key_is_not_null(statement: str) -> None:
+    after = msgspec.structs.replace(table("id int(11)", "a varchar(9)", "b int(11)", "n int(11)"), primary_key=(0, 3))
+    assert row_change(BEFORE, after, f"ALTER TABLE t {statement}", TypeOptions()).columns["n"] == "cast(0 as bigint)"
 
 
 @pytest.mark.parametrize(
@@ -123,8 +164,11 @@ def test_a_column_that_becomes_not_null_must_not_have_nulls() -> None:
     [
         ("varchar(9) NOT NULL", "''"),
         ("decimal(8,2) NOT NULL", "0"),
+        ("decimal(8,2) DEFAULT 1.005", "try_cast(cast(cast('1.005' as binary) as string) as decimal(8,2))"),
         ("varchar(9) DEFAULT 'it''s'", "cast(cast('it\\'s' as binary) as string)"),
         ("varchar(9) DEFAULT NULL", "null"),
+        ("char(5) DEFAULT 'x '", "cast(cast('x' as binary) as string)"),
+        ("varchar(9) DEFAULT -5.50", "cast(cast('-5.50' as binary) as string)"),
         (
             "datetime(3) DEFAULT '2020-01-02 03:04:05.678'",
             "try_cast(cast(cast('2020-01-02 03:04:05.678' as binary) as string) as timestamp_ntz)",
@@ -151,6 +195,11 @@ def test_rows_that_exist_have_the_default_of_a_new_column(definition: str, value
         r"varchar(9) DEFAULT 'a\\b'",
         "varchar(9) DEFAULT _latin1'a'",
         "bigint AUTO_INCREMENT",
+        "float(7,2) DEFAULT 0.126",
+        "decimal(40,2) NOT NULL",
+        "varchar(9) DEFAULT 1e3",
+        "varchar(9) DEFAULT 007",
+        "varchar(3) DEFAULT 'abc  '",
     ],
 )
 def test_a_default_that_the_text_does_not_tell_is_refused(definition: str) -> None:
@@ -165,9 +214,61 @@ def test_a_default_that_the_text_does_not_tell_is_refused(definition: str) -> No
         ("ALTER TABLE t MODIFY a varchar(5)", r"column a changes from varchar\(9\) to varchar\(5\)"),
         ("ALTER TABLE t ENGINE=InnoDB", "where column n comes from cannot be told"),
         ("ALTER TABLE t FROBNICATE", "FROBNICATE .* is not understood"),
+        ("ALTER TABLE t DROP PARTITION p0", "it may have removed or replaced rows"),
+        ("ALTER TABLE t TRUNCATE PARTITION p0", "it may have removed or replaced rows"),
+        ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE o", "it may have removed or replaced rows"),
+        ("ALTER TABLE t IMPORT TABLESPACE", "it may have removed or replaced rows"),
+        ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "it may have removed or replaced rows"),
+        ("ALTER TABLE t /*M! ADD n int DEFAULT 5 */", "a comment that only MariaDB executes"),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET ucs2", "column a is converted to ucs2"),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT", "the character set of the schema is not known"),
     ],
 )
 def test_a_statement_that_does_not_explain_the_columns_is_refused(query: str, reason: str) -> None:
-    after = table("id int(11)", "a varchar(5)", "b int(11)") if "a varchar" in query else table("id int(11)", "n int")
+    after = table("id int(11)", "n int") if "ENGINE" in query else table("id int(11)", "a varchar(5)", "b int(11)")
+    after = BEFORE if "CONVERT" in query or ("ENGINE" not in query and "MODIFY" not in query) else after
     with pytest.raises(CannotApply, match=reason):
         row_change(BEFORE, after, query, TypeOptions())
+
+
+RULES = [
+    Rule(match=["shop.mailed"], rename={"email": "mail"}),
+    Rule(match=["shop.hashed"], hash=["mail*"]),
+    Rule(match=["shop.narrow"], columns={"exclude": ["secret"]}),
+]
+
+
+def named(name: str, *columns: str) -> Table:
+    return msgspec.structs.replace(table(*columns), name=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("mailed", "DROP COLUMN email, ADD COLUMN email varchar(20) DEFAULT 'x'"),
+        ("hashed", "ADD mail_alt varchar(64) DEFAULT 'none'"),
+        ("hashed", "MODIFY mailed_at datetime(3)"),
+        ("hashed", "CONVERT TO CHARACTER SET utf8mb4"),
+    ],
+)
+def test_the_text_of_a_statement_does_not_fit_columns_that_a_rule_changes(name: str, query: str) -> None:
+    before = named(name, "id int(11)", "mail char(64)")
+    with pytest.raises(TableParked, match=r"a rule of publisher\.routes"):
+        published_change(before, before, f"ALTER TABLE {name} {query}", TypeOptions(), RULES)
+
+
+@pytest.mark.parametrize("query", ["ADD INDEX (email)", "COMMENT 'new'", "ENGINE=InnoDB", "REMOVE PARTITIONING"])
+def test_a_statement_that_concerns_no_column_changes_no_row_whatever_a_rule_does(query: str) -> None:
+    before = named("mailed", "id int(11)", "mail char(64)")
+    assert published_change(before, before, f"ALTER TABLE mailed {query}", TypeOptions(), RULES).is_identity
+
+
+def test_a_table_that_gets_the_name_of_another_rule_has_other_values() -> None:
+    hashed, plain, narrow = (named(name, "id int(11)", "mail char(64)") for name in ("hashed", "plain", "narrow"))
+    with pytest.raises(TableParked, match=r"a rule of publisher\.routes"):
+        published_change(hashed, plain, "RENAME TABLE hashed TO plain", TypeOptions(), RULES)
+    assert published_change(narrow, plain, "RENAME TABLE narrow TO plain", TypeOptions(), RULES).is_identity
+    copy = "RENAME TABLE hashed TO hashed_2"
+    renamed = msgspec.structs.replace(hashed, name="hashed_2")
+    pattern = [Rule(match=["shop.hashed*"], hash=["mail"])]
+    assert published_change(hashed, renamed, copy, TypeOptions(), pattern).is_identity

@@ -1,23 +1,27 @@
 """What ALTER TABLE does to the rows that a table already has, as far as its text and both definitions show it."""
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from databus.errors import CannotApply
 from databus.events import Column, Table
+from databus_changes.ddl.column_changes import ColumnChanges
 from databus_changes.ddl.definition import ColumnDefinition
 from databus_changes.ddl.read_column_changes import read_column_changes
+from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
-from databus_spark.types import TypeOptions, can_represent, identifier, lake_type, literal, value
+from databus_spark.new_column import NULL, initial_value
+from databus_spark.types import TypeOptions, can_represent, identifier, lake_type, sized_type
 
-_SIZE = re.compile(r"^(\w+)\s*(?:\((\d+)(?:,(\d+))?\))?")
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("tinytext", "text", "mediumtext", "longtext")
 _BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
-#: a value of a type is, unchanged, one of a later type of the same family
+#: a value of a type is, unchanged, one of a later type of the same family; CHAR is not one of VARCHAR, because it gets
+#: trailing spaces with PAD_CHAR_TO_FULL_LENGTH
 _FAMILIES = (
     _INTEGERS,
-    ("char", "varchar"),
+    ("char",),
+    ("varchar",),
     _TEXTS,
     ("varchar", *_TEXTS[1:]),
     _BLOBS,
@@ -26,15 +30,10 @@ _FAMILIES = (
     ("timestamp",),
     ("bit",),
 )
-_NULL = "null"
-#: types → defaults whose text is that of the value
-_CANONICAL = {
-    _INTEGERS: re.compile(r"[+-]?\d+"),
-    ("decimal", "float", "double"): re.compile(r"[+-]?\d+(\.\d+)?"),
-    ("date",): re.compile(r"\d{4}-\d\d-\d\d"),
-    ("datetime",): re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"),
-    ("char", "varchar"): re.compile(r".*", re.DOTALL),
-}
+#: types that have a character set
+_WITH_CHARSET = {"char", "varchar", "enum", "set", *_TEXTS}
+#: character sets in which a character of ASCII is another one, or takes more than a byte
+_UNLIKE_ASCII = {"swe7", "sjis", "ucs2", "utf16", "utf16le", "utf32", "binary"}
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,20 @@ class RowChange:
     only_schema: bool
     #: whether each column has the values that it had, and the type
     is_identity: bool
-    #: columns, by their old names, whose NULLs may have become other values: they may not be NULL any more
-    not_null: tuple[str, ...]
+    #: whether the statement names columns, or converts them
+    concerns_columns: bool
+    #: column, by its old name → the SQL that finds rows that may have got another value in it
+    doubts: dict[str, str]
 
 
 def row_change(before: Table, after: Table, query: str, types: TypeOptions) -> RowChange:
-    """Return how the statement changes the rows. Raises CannotApply if that cannot be told, with the reason."""
-    try:
-        changes = read_column_changes(query, before)
-    except UnreadableStatement as error:
-        raise CannotApply(str(error)) from error
+    """Return how the statement changes the rows. Raises CannotApply if that is not certain, with the reason."""
+    changes = _read(query, before)
     old = {column.name.lower(): column for column in before.columns}
+    old_key, key = ({table.columns[index].name for index in table.primary_key} for table in (before, after))
     columns: dict[str, str] = {}
+    doubts: dict[str, str] = {}
     only_schema = len(after.columns) >= len(before.columns)
-    not_null = []
     is_identity = len(after.columns) == len(before.columns)
     for index, column in enumerate(after.columns):
         source = old.get(changes.source(column.name) or "")
@@ -69,26 +68,70 @@ def row_change(before: Table, after: Table, query: str, types: TypeOptions) -> R
             if not keeps_values(source, column, types):
                 raise CannotApply(f"column {column.name} changes from {source.raw_type} to {column.raw_type}")
             initial = identifier(source.name)
-            definition = changes.redefined.get(column.name.lower())
-            if definition and definition.generated:
-                raise CannotApply(f"column {column.name} has computed values")
-            if definition and definition.nullable is False:
-                not_null.append(source.name)
+            joins_key = column.name in key and source.name not in old_key
+            if found := " or ".join(_doubts(initial, column, changes, joins_key=joins_key)):
+                doubts[source.name] = found
             in_place = index < len(before.columns) and before.columns[index].name == column.name
         elif added is not None:
-            initial = _initial(column, added, types)
-            in_place = initial == _NULL and index >= len(before.columns)
+            initial = initial_value(column, added, types, in_key=column.name in key)
+            in_place = initial == NULL and index >= len(before.columns)
         else:
             raise CannotApply(f"where column {column.name} comes from cannot be told")
         columns[column.name] = f"cast({initial} as {lake_type(column, types)})"
         only_schema = only_schema and in_place
         is_identity = is_identity and source is not None and in_place
-    return RowChange(columns, only_schema, is_identity and not not_null, tuple(not_null))
+    return RowChange(columns, only_schema, is_identity and not doubts, changes.concern_columns, doubts)
+
+
+def _read(query: str, before: Table) -> ColumnChanges:
+    try:
+        statement = parse_statement(query, before.schema)
+    except UnreadableStatement as error:
+        raise CannotApply(str(error)) from error
+    if statement.unlogged:
+        raise CannotApply("it may have removed or replaced rows")
+    if "/*M!" in query:
+        raise CannotApply("it has a comment that only MariaDB executes")
+    return read_column_changes(statement, before)
+
+
+def _doubts(cell: str, column: Column, changes: ColumnChanges, *, joins_key: bool) -> Iterator[str]:
+    """Yield the SQL that finds rows in which a column that was kept may have got another value."""
+    definition = changes.redefined.get(column.name.lower())
+    if definition and definition.generated:
+        raise CannotApply(f"column {column.name} has computed values")
+    if joins_key or (definition and _may_exclude_null(definition)):
+        yield f"{cell} is null"
+    if definition and definition.auto_increment:  # the server numbers rows with zero
+        yield f"{cell} = 0"
+    if (definition or changes.converted) and _may_lose_characters(column, definition, changes.converted):
+        yield f"octet_length({cell}) > char_length({cell})"
+
+
+def _may_exclude_null(definition: ColumnDefinition) -> bool:
+    """Return whether a column is NOT NULL, also if only the server's explicit_defaults_for_timestamp shows that."""
+    return definition.nullable is False or (definition.type == "timestamp" and definition.nullable is None)
+
+
+def _may_lose_characters(column: Column, definition: ColumnDefinition | None, converted: str) -> bool:
+    """Return whether a column may be converted to a character set that lacks characters other than those of ASCII.
+
+    A definition that names none gives the column that of its table, which messages do not have. Without strict mode the
+    server replaces such characters by `?`, and cuts off what a TEXT type has no room for.
+    """
+    kind = sized_type(column)[0]
+    if kind not in _WITH_CHARSET:
+        return False
+    charset = converted or (definition.named_charset if definition else "")
+    if charset in _UNLIKE_ASCII:
+        raise CannotApply(f"column {column.name} is converted to {charset}")
+    may_be_full = not converted and kind in _TEXTS[:-1]
+    return charset != "utf8mb4" or may_be_full
 
 
 def keeps_values(old: Column, new: Column, types: TypeOptions) -> bool:
     """Return whether each value of the old type is, unchanged, the value of the new type after an ALTER."""
-    (kind, size, scale), (new_kind, new_size, new_scale) = _parts(old), _parts(new)
+    (kind, size, scale), (new_kind, new_size, new_scale) = sized_type(old), sized_type(new)
     if old.raw_type.lower() == new.raw_type.lower() and old.values == new.values:
         return True
     if kind == new_kind and kind in {"enum", "set"}:
@@ -106,42 +149,3 @@ def keeps_values(old: Column, new: Column, types: TypeOptions) -> bool:
     return fits and any(
         kind in family and new_kind in family and family.index(kind) <= family.index(new_kind) for family in _FAMILIES
     )
-
-
-def _parts(column: Column) -> tuple[str, int, int]:
-    match = _SIZE.match(column.raw_type.lower())
-    if match is None:
-        return column.raw_type.lower(), 0, 0
-    kind = {"integer": "int", "numeric": "decimal"}.get(match[1], match[1])
-    return kind, int(match[2] or 0), int(match[3] or 0)
-
-
-def _initial(column: Column, added: ColumnDefinition, types: TypeOptions) -> str:
-    """Build the SQL of the value that rows have in a column that was added."""
-    if added.computes_default or added.generated or added.auto_increment:
-        raise CannotApply(f"column {column.name} was added with computed values")
-    kind, size, _ = _parts(column)
-    if kind == "timestamp" and added.nullable is None:  # what that means depends on the server
-        raise CannotApply(f"column {column.name} was added with a default that is not written")
-    if added.default is None:
-        return _implicit(column) if added.nullable is False or added.primary else _NULL
-    pattern = next((pattern for kinds, pattern in _CANONICAL.items() if kind in kinds), None)
-    # the text of these has as many digits as the type
-    is_padded = size > 0 and kind in {"decimal", "datetime"} and lake_type(column, types) == "string"
-    # servers round or truncate further digits
-    is_rounded = kind == "datetime" and len(added.default.partition(".")[2]) > size
-    if pattern is None or not pattern.fullmatch(added.default) or is_padded or is_rounded:
-        raise CannotApply(f"column {column.name} of type {column.raw_type} was added with a default")
-    return value(column, f"cast({literal(added.default)} as binary)", types)
-
-
-def _implicit(column: Column) -> str:
-    """Build the SQL of the value that rows have in a column that is NOT NULL and has no default."""
-    kind = _parts(column)[0]
-    if kind in _INTEGERS or kind in {"decimal", "float", "double", "year", "bit"}:
-        return "0"
-    if kind in {"char", "varchar", "enum", *_TEXTS}:
-        return literal(column.values[0] if column.values else "")
-    if kind in {"varbinary", *_BLOBS}:
-        return "cast('' as binary)"
-    raise CannotApply(f"column {column.name} of type {column.raw_type} was added as NOT NULL without a default")

@@ -4,15 +4,16 @@ Each commit to the mirror has the mirror's state: how far it has come, and the d
 effect between the entries before it and those after it, so all rows are read with their own definition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from databus.errors import CannotApply, LakeUnavailable
+from databus.errors import LakeUnavailable
 from databus.events import Table
+from databus.settings.rules import Rule
 from databus_changes.tables import TableName
-from databus_spark.alter import RowChange, row_change
+from databus_spark.alter import RowChange
 from databus_spark.changelog import ChangeLog
 from databus_spark.definitions import (
     SEQUENCE,
@@ -27,6 +28,7 @@ from databus_spark.formats import open_table
 from databus_spark.last_images import NO_KEY, last_of_each_key, merge_latest, row_columns, with_keys
 from databus_spark.mirror_state import DumpBase, MirrorState, decode_state, encode_state
 from databus_spark.mirror_versions import version_before
+from databus_spark.published_change import published_change
 from databus_spark.table_changes import Statement, TableChanges
 from databus_spark.types import TypeOptions, identifier, typed_cells
 
@@ -37,10 +39,22 @@ _NEWER = "s._seq >= t._seq"
 class Mirror:
     """The mirror of one table, as one session sees it."""
 
-    def __init__(self, spark: SparkSession, log: ChangeLog, name: TableName, path: str, types: TypeOptions) -> None:
-        """Open a mirror. It can follow if it was made with these options for types; or it can be made with them."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: ChangeLog,
+        name: TableName,
+        path: str,
+        types: TypeOptions,
+        rules: Sequence[Rule],
+    ) -> None:
+        """Open a mirror. It can follow if it was made with these options for types; or it can be made with them.
+
+        `rules` are those by which rows are published.
+        """
         self._log = log
         self._types = types
+        self._rules = rules
         self.name = name
         self.table = open_table(spark, path)
         text = self.table.text() if self.table.exists else ""
@@ -142,7 +156,7 @@ class Mirror:
         if before is None or before[1].dropped:
             raise TableParked(f"it was renamed from {'.'.join(source.name)}, whose rows are not in the lake")
         version, state = before
-        change = _row_change(decode_definition(state.definition), table, query, self._types)
+        change = self._change(decode_definition(state.definition), table, query)
         self._rewrite(source.table.read(version), change, table, transaction, in_place=False)
 
     def begin(self, rows: DataFrame, state: MirrorState) -> None:
@@ -164,17 +178,20 @@ class Mirror:
             case "drop":
                 self.drop(transaction)
             case "alter" if before is not None:
-                change = _row_change(before, table, statement.query, self._types)
+                change = self._change(before, table, statement.query)
                 if not change.is_identity or not same_rows(before, table):
                     self._rewrite(self.table.read(), change, table, transaction, in_place=change.only_schema)
             case _:
                 pass
 
+    def _change(self, before: Table, after: Table, query: str) -> RowChange:
+        return published_change(before, after, query, self._types, self._rules)
+
     def _rewrite(self, rows: DataFrame, change: RowChange, after: Table, transaction: int, *, in_place: bool) -> None:
         """Change the rows as a statement did; `in_place`: only by changing the schema, if the table format can."""
-        nulls = " or ".join(f"{identifier(column)} is null" for column in change.not_null)
-        if nulls and rows.where(nulls).limit(1).count():
-            raise TableParked("a column became NOT NULL, and it is not known which values replaced its NULLs")
+        doubts = " or ".join(change.doubts.values())
+        if doubts and rows.where(doubts).limit(1).count():
+            raise TableParked(f"a statement may have changed values of {', '.join(change.doubts)}")
         state = MirrorState(transaction, encode_definition(after), types=self._types)
         into = mirror_columns(after, self._types)
         present = dict(rows.dtypes)
@@ -249,10 +266,3 @@ class Mirror:
     @property
     def _condition(self) -> str:
         return self.state.base.is_before if self.state and self.state.base else "true"
-
-
-def _row_change(before: Table, after: Table, query: str, types: TypeOptions) -> RowChange:
-    try:
-        return row_change(before, after, query, types)
-    except CannotApply as error:
-        raise TableParked(f"the effect of a statement on its rows cannot be told: {error}") from error

@@ -139,6 +139,15 @@ def literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
 
 
+def sized_type(column: Column) -> tuple[str, int, int]:
+    """Return a column's type, with its size and its scale, 0 without one."""
+    match = _RAW_TYPE.match(column.raw_type.lower())
+    if match is None:
+        return column.raw_type.lower(), 0, 0
+    kind = {"integer": "int", "numeric": "decimal"}.get(match["kind"], match["kind"])
+    return kind, int(match["size"] or 0), int(match["scale"] or 0)
+
+
 def _kind(column: Column) -> str:
     return column.raw_type.lower().partition("(")[0]
 

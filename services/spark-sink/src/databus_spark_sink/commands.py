@@ -93,8 +93,8 @@ def _table(text: str) -> TableName:
     return schema, table
 
 
-def _rebuild(_: Settings, spark: SparkSession, layout: Layout, arguments: argparse.Namespace) -> bool:
-    rebuild(spark, layout, arguments.table, arguments.to, arguments.at)
+def _rebuild(settings: Settings, spark: SparkSession, layout: Layout, arguments: argparse.Namespace) -> bool:
+    rebuild(spark, layout, arguments.table, arguments.to, arguments.at, settings.publisher.rules)
     return True
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from databus.errors import LakeUnavailable
 from databus.events import full_name
+from databus.settings import Settings
 from databus_changes.tables import TableName
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import differences
@@ -23,7 +24,7 @@ from databus_spark.mirror import Mirror
 from databus_spark.mirror_state import MirrorState
 from databus_spark.renames import renames
 from databus_spark.table_changes import Statement, TableChanges
-from databus_spark.types import TypeOptions
+from databus_spark.types import type_options
 from databus_spark_sink import verdicts
 from databus_spark_sink.dumps import PassedDump
 from databus_spark_sink.tables import Parked, TableStates
@@ -37,11 +38,12 @@ _TIMEOUT_SECONDS = 300
 class Comparison:
     """A comparison with one dump. Every method blocks, and may raise LakeUnavailable."""
 
-    def __init__(self, spark: SparkSession, layout: Layout, dump: PassedDump, types: TypeOptions) -> None:
+    def __init__(self, settings: Settings, spark: SparkSession, layout: Layout, dump: PassedDump) -> None:
         self._spark = spark
         self._layout = layout
         self.dump = dump
-        self._types = types
+        self._types = type_options(settings.spark.types)
+        self._rules = settings.publisher.rules
         self._log = ChangeLog(spark, layout.changes)
         self.tables = {(table.schema, table.name): table for table in dump.tables}
 
@@ -76,9 +78,9 @@ class Comparison:
                 f"the mirror of {table.full_name} was made with other settings of spark.types: "
                 "start the sink with these, and wait until it has loaded the mirror again"
             )
-        last = max(state.transaction, self._last())
+        last = max(state.as_of, self._last())
         folder = Folder(self._spark, self._layout.downloads).inside(f"{self.dump.manifest.id}.expected")
-        expected = Mirror(self._spark, self._log, name, folder.path, self._types)
+        expected = Mirror(self._spark, self._log, name, folder.path, self._types, self._rules)
         try:
             begin = MirrorState(self.dump.transaction, encode_definition(table), self.dump.base)
             dumped = read_rows(self._spark, self.dump.manifest, table, self.dump.folder, self._types)
@@ -123,7 +125,7 @@ class Comparison:
         return TableStates(self._spark, self._layout.tables).parked.get(name)
 
     def _mirror(self, name: TableName) -> Mirror:
-        return Mirror(self._spark, self._log, name, self._layout.mirror(*name), self._types)
+        return Mirror(self._spark, self._log, name, self._layout.mirror(*name), self._types, self._rules)
 
 
 def _moves(name: TableName, changes: TableChanges) -> list[Statement]:

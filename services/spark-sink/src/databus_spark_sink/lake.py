@@ -4,7 +4,7 @@ The change log is the truth. A mirror that is behind, because the sink was kille
 catches up from it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -17,6 +17,7 @@ from databus.events import Table, first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger
 from databus.metrics import SINK_BATCHES, SINK_ROWS, SINK_STEP_SECONDS
+from databus.settings.rules import Rule
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark import messages
@@ -51,16 +52,18 @@ class Lake:
         tables: list[str],
         publishes: Callable[[str, TableName], bool],
         types: TypeOptions,
+        rules: Sequence[Rule],
     ) -> None:
         """Open a lake, and bring its mirrors to the change log's state.
 
         `tables` are the patterns of the tables that belong to it. `publishes` tells whether a topic may have records of
-        a table. `types` are the options of all mirrors.
+        a table. `types` are the options of all mirrors, `rules` those by which rows are published.
         """
         self._spark = spark
         self._publishes = publishes
         self.layout = layout
         self.types = types
+        self._rules = rules
         #: dumps that are being loaded
         self.downloads = Folder(spark, layout.downloads)
         self._filter = TableFilter(tables)
@@ -92,7 +95,7 @@ class Lake:
         """Return a table's mirror."""
         if name not in self._mirrors:
             session = self._spark.newSession()  # see databus_spark.table
-            self._mirrors[name] = Mirror(session, self.log, name, self.layout.mirror(*name), self.types)
+            self._mirrors[name] = Mirror(session, self.log, name, self.layout.mirror(*name), self.types, self._rules)
         return self._mirrors[name]
 
     def load(self, rows: DataFrame, table: Table, state: MirrorState) -> bool:

@@ -6,6 +6,7 @@ table. The change log has the rest. Nothing else in the lake is changed.
 
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from py4j.protocol import Py4JError
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from databus.errors import UsageError
 from databus.events import full_name
+from databus.settings.rules import Rule
 from databus_changes.tables import TableName
 from databus_spark.changelog import ChangeLog
 from databus_spark.errors import CannotRebuild, TableParked
@@ -30,10 +32,12 @@ from databus_spark_sink.tables import Parked, TableStates
 _OWN = {"changes", "mirror", "_databus"}
 
 
-def rebuild(spark: SparkSession, layout: Layout, name: TableName, folder: str, at: str | None) -> None:
+def rebuild(
+    spark: SparkSession, layout: Layout, name: TableName, folder: str, at: str | None, rules: Sequence[Rule]
+) -> None:
     """Rebuild a table in a folder of the lake, as of a sequence, transaction or time, by default as of now.
 
-    Raises UsageError and CannotRebuild.
+    `rules` are those by which its rows are published. Raises UsageError and CannotRebuild.
     """
     states, log = TableStates(spark, layout.tables), ChangeLog(spark, layout.changes)
     if name not in states.known:
@@ -41,7 +45,8 @@ def rebuild(spark: SparkSession, layout: Layout, name: TableName, folder: str, a
     to = Folder(spark, _path(layout, folder))
     if to.exists:
         raise UsageError(f"--to: {to.path} exists already: remove it, or choose another folder")
-    target, source = (Mirror(spark, log, name, path, states.types) for path in (to.path, layout.mirror(*name)))
+    paths = to.path, layout.mirror(*name)
+    target, source = (Mirror(spark, log, name, path, states.types, rules) for path in paths)
     transaction = _transaction(log, at)
     try:
         _require_followed(source, states.parked.get(name), transaction)

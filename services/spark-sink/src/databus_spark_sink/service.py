@@ -53,7 +53,8 @@ async def keep_up_to_date(
     publishes = partial(offsets.may_publish, settings)
     types = type_options(settings.spark.types)
     with _reporting(f"the lake in {layout.root} cannot be opened"):
-        opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes, types)
+        rules = settings.publisher.rules
+        opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes, types, rules)
     with closing(opened) as lake:
         if not lake.is_loaded:
             with _reporting(f"a dump cannot be loaded into {layout.root}"):

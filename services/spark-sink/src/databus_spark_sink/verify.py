@@ -65,7 +65,7 @@ async def judged(
             return
         async with api.leased(manifest.id):
             dump = await passed(settings, say, manifest, Folder(spark, layout.downloads), transaction)
-            comparison = Comparison(spark, layout, dump, type_options(settings.spark.types))
+            comparison = Comparison(settings, spark, layout, dump)
             await asyncio.to_thread(comparison.wait_for_log)
             in_lake = await asyncio.to_thread(_in_lake, settings, spark, layout, tables)
             for name in sorted({*comparison.tables, *in_lake}):
@@ -90,9 +90,9 @@ async def _judge(api: DumpApi, say: Say, comparison: Comparison, name: TableName
 def _in_lake(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> dict[TableName, Mirror]:
     """Return the mirrors of the lake's tables that match these patterns, and are parked or were not dropped."""
     states, chosen, kept = TableStates(spark, layout.tables), TableFilter(tables), TableFilter(settings.spark.tables)
-    log, types = ChangeLog(spark, layout.changes), type_options(settings.spark.types)
+    log, types, rules = ChangeLog(spark, layout.changes), type_options(settings.spark.types), settings.publisher.rules
     names = [name for name in states.known if chosen.matches(*name) and kept.matches(*name)]
-    mirrors = {name: Mirror(spark, log, name, layout.mirror(*name), types) for name in names}
+    mirrors = {name: Mirror(spark, log, name, layout.mirror(*name), types, rules) for name in names}
     return {name: mirror for name, mirror in mirrors.items() if name in states.parked or mirror.definition}
 
 

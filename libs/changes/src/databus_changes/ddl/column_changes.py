@@ -16,6 +16,13 @@ class ColumnChanges:
     #: new name → definition of each column that has a new one
     redefined: dict[str, ColumnDefinition]
     dropped: frozenset[str]
+    #: character set to which CONVERT TO converts all text; "" without CONVERT TO
+    converted: str
+
+    @property
+    def concern_columns(self) -> bool:
+        """Whether a column is added, dropped, renamed, defined again or converted."""
+        return bool(self.renamed or self.added or self.redefined or self.dropped or self.converted)
 
     def source(self, name: str) -> str | None:
         """Return which column of the table before has the values of a column; None if it was added."""

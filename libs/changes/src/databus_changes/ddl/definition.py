@@ -46,6 +46,11 @@ class ColumnDefinition:
     #: the column before this one: "" for FIRST, None if the statement gives no position
     after: str | None = None
 
+    @property
+    def named_charset(self) -> str:
+        """The character set that the definition names; "" if it has none, or that of the table."""
+        return "utf8mb4" if self.type == "json" else self.charset or charset_of(self.collation)
+
     def column(self, default_charset: str, dialect: Dialect) -> Column:
         """Return the column.
 

@@ -107,6 +107,7 @@ class TableDraft:
             added={new.name.lower(): new for old, new in self._defined if not old},
             redefined={new.name.lower(): new for old, new in self._defined if old},
             dropped=frozenset(name.lower() for name in self._dropped),
+            converted=self._converted,
         )
 
     # --- applying -------------------------------------------------------------------------------------------------

@@ -116,7 +116,12 @@ class Rule(Section):
     @property
     def filters(self) -> bool:
         """Whether messages leave out or change something of a row."""
-        return bool(self.columns or self.where or self.mask or self.hash or self.truncate or self.rename)
+        return bool(self.columns) or self.rewrites
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether columns have other names or values than in the table, or values decide which rows are published."""
+        return bool(self.where or self.mask or self.hash or self.truncate or self.rename)
 
     @cached_property
     def _tables(self) -> TableFilter:
