@@ -1,17 +1,18 @@
 """A table that cannot follow is parked and loaded again, and records that cannot be used are kept; all others flow."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.records_to_delete import RecordsToDelete
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
 from databus.errors import LakeUnavailable
-from databus.events import Action
+from databus.events import Action, Table
 from databus_binlog import ABSENT
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
@@ -209,3 +210,74 @@ async def test_tables_whose_records_kafka_has_lost_are_parked(sink: Sink, admin:
         "items",
         f"Kafka has deleted records of topic {topic} that were not read",
     )
+
+
+async def test_a_table_whose_topic_was_deleted_and_created_again_while_the_sink_was_down_is_parked(
+    sink: Sink, admin: AIOKafkaAdminClient
+) -> None:
+    other = describe_table("other", "id int(11)")
+    sink.dump({ITEMS: [[b"1", b"one"]], other: []})
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.publisher.send_progress()
+    await sink.run()
+    topic = await delete_topic(sink, admin, ITEMS)
+    for number in b"3", b"4", b"5":
+        await sink.publisher.send((ITEMS, INSERT, [[number, b"more"]]), (other, INSERT, [[number]]))
+
+    await sink.run()
+
+    assert [row["id"] for row in sink.mirror(other)] == [3, 4, 5]
+    [parked] = sink.read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked'")
+    assert (parked["table"], parked["reason"]) == ("items", f"topic {topic} was deleted and created again")
+    assert len(sink.changes(ITEMS)) == 4, "its first records are not skipped"
+
+    healing = sink.dumps.manifest(sink.publisher.position, {ITEMS: [[b"9", b"nine"]]})
+    sink.use(heal="auto")
+    sink.dumps.on_request, sink.dumps.requested = [healing], ["shop.items"]
+    await sink.run()
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [9]
+    assert sink.health.degraded == ""
+
+
+@pytest.mark.lake
+async def test_a_table_whose_topic_was_deleted_is_parked_unless_the_sink_knows_that_it_was_dropped(
+    sink: Sink, admin: AIOKafkaAdminClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    known, again, unknown = tables = [describe_table(name, "id int(11)") for name in ("known", "again", "unknown")]
+    sink.dump({ITEMS: [], **{table: [[b"1"]] for table in tables}})
+    drops = [(table, Action.DROP, b"DROP TABLE " + table.name.encode()) for table in (known, again)]
+    await sink.publisher.send((ITEMS, INSERT, [[b"0", b"none"]]), (unknown, INSERT, [[b"2"]]), *drops)
+    await sink.run()
+    await sink.publisher.send((unknown, Action.DROP, b"DROP TABLE unknown"))
+    topics = {table.name: await delete_topic(sink, admin, table) for table in tables}
+    await admin.create_topics([NewTopic(topics["again"], 1, 1)])
+    await sink.publisher.send((ITEMS, INSERT, [[b"1", b"one"]]))
+
+    await sink.run()
+
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [0, 1]
+    [parked] = sink.read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked'")
+    reason = f"topic {topics['unknown']} was deleted, maybe with records that were not read"
+    assert (parked["table"], parked["reason"]) == ("unknown", reason)
+
+    # all are created again
+    await sink.publisher.send(
+        (ITEMS, INSERT, [[b"2", b"two"]]),
+        *((table, Action.CREATE, b"CREATE TABLE " + table.name.encode()) for table in tables),
+        *((table, INSERT, [[b"3"]]) for table in tables),
+    )
+    await sink.run()
+    assert sink.health.degraded == ""
+    assert [sink.mirror(table) for table in tables] == [[{"id": 3}]] * 3
+    assert caplog.text.count("is parked") == 1
+
+
+async def delete_topic(sink: Sink, admin: AIOKafkaAdminClient, table: Table) -> str:
+    """Delete a table's topic, and wait until Kafka has done it."""
+    [topic] = [name for name in sink.publisher.offsets if name.endswith(f".{table.name}")]
+    del sink.publisher.offsets[topic]
+    await admin.delete_topics([topic])
+    async with asyncio.timeout(30):
+        while topic in await admin.list_topics():  # noqa: ASYNC110 - only Kafka knows when that changes
+            await asyncio.sleep(0.05)
+    return topic

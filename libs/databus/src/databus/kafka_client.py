@@ -5,7 +5,7 @@ leave the block as errors of ours; those after a failed connection give the reas
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, TypeAlias
 
@@ -85,6 +85,34 @@ async def records(
                 yield record
         if await reading.position(partition) >= end:
             return
+
+
+async def records_of(
+    reading: AIOKafkaConsumer, ranges: Mapping[TopicPartition, tuple[int, int]]
+) -> AsyncIterator[ConsumerRecord[Any, Any]]:
+    """Yield the records between two offsets of each of the consumer's partitions, which are read at the same time.
+
+    That is faster than one after the other: at its end, a partition lets the fetch of the next one wait.
+
+    Raises KafkaTimeoutError after 60 s without records.
+    """
+    ends = {partition: end for partition, (begin, end) in ranges.items() if begin < end}
+    for partition in ends:
+        reading.seek(partition, ranges[partition][0])
+    while ends:
+        waiting = ends
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                while not (found := await reading.getmany(*ends, timeout_ms=200)) and waiting == ends:
+                    waiting = {each: end for each, end in ends.items() if await reading.position(each) < end}
+        except TimeoutError as error:
+            topic = next(iter(ends)).topic
+            raise KafkaTimeoutError(f"no records of topic {topic} for {_READ_SECONDS} s") from error
+        for partition, batch in found.items():
+            for record in batch:
+                if record.offset < ends[partition]:
+                    yield record
+        ends = {each: end for each, end in ends.items() if await reading.position(each) < end}
 
 
 def _options(kafka: Kafka) -> dict[str, Any]:

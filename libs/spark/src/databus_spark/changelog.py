@@ -56,6 +56,8 @@ class LogState(msgspec.Struct, frozen=True):
     offsets: Offsets = {}
     #: all mirrors had all transactions up to this one when the entries were appended
     mirrored: int = -1
+    #: topics that no longer existed then, and whose tables were parked; their offsets are kept
+    gone: list[str] = []
 
 
 class ChangeLog:

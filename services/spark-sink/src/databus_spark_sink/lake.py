@@ -137,10 +137,13 @@ class Lake:
             if names
         )
 
-    def park_tables_of(self, topic: str, reason: str, transaction: int) -> None:
-        """Park all tables that a topic may have records of; what is missing is not after the transaction."""
+    def park_tables_of(self, topic: str, reason: str, transaction: int, *, dropped: bool = True) -> None:
+        """Park all tables that a topic may have records of; what is missing is not after the transaction.
+
+        `dropped`: also those that have no mirror, because they were dropped.
+        """
         for name in self.tables.known:
-            if self._publishes(topic, name):
+            if self._publishes(topic, name) and (dropped or self._has_mirror(name)):
                 self.tables.park(name, reason, transaction)
 
     def apply(self, records: DataFrame | None, end: LogState) -> None:
@@ -251,6 +254,14 @@ class Lake:
                 self.tables.park(name, str(error), rename.transaction, heals=error.heals)
             else:
                 self.tables.release(name)
+
+    def _has_mirror(self, name: TableName) -> bool:
+        """Return whether a table has a mirror, and was not dropped as far as can be read."""
+        try:
+            return self.mirror(name).definition is not None
+        except (PySparkException, Py4JError) as error:
+            self._set_behind(name, error)
+            return True
 
     def _has(self, name: TableName, transaction: int) -> bool:
         """Return whether a table has passed a transaction, or was parked there."""

@@ -105,8 +105,9 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
         SINK_STEP_SECONDS.labels("batch").time(),
         _reporting(f"the change log in {lake.layout.root} cannot be written"),
     ):
-        for topic, reason in batch.lost.items():
-            lake.park_tables_of(topic, reason, batch.end.transaction)
+        for topic, loss in batch.lost.items():
+            # Topics are deleted after their tables were dropped: that must not park these tables.
+            lake.park_tables_of(topic, loss.reason, batch.end.transaction, dropped=not loss.was_deleted)
         lake.apply(read_records(spark, settings.kafka, batch.starts, batch.end.offsets), batch.end)
 
 
