@@ -99,9 +99,9 @@ def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark:
         history.rebuilt("5")
 
     before = open_table(spark, mirror).last()
-    upkeep.compact(mirror)
+    upkeep.compact("shop.items", mirror)
     upkeep.keep_history(mirror)
-    upkeep.compact(layout.changes)
+    upkeep.compact("changes", layout.changes)
     open_table(spark.newSession(), mirror).vacuum(0)  # all versions but the last ones
     after = open_table(spark, mirror).last()
     assert (after[0] != before[0], after[1]) == (True, before[1]), "a version of upkeep has the state of that before it"
