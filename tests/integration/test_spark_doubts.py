@@ -281,3 +281,23 @@ async def delete_topic(sink: Sink, admin: AIOKafkaAdminClient, table: Table) -> 
         while topic in await admin.list_topics():  # noqa: ASYNC110 - only Kafka knows when that changes
             await asyncio.sleep(0.05)
     return topic
+
+
+async def test_a_table_that_belongs_to_the_lake_later_is_parked_with_its_next_record_not_with_old_ones(
+    sink: Sink,
+) -> None:
+    late = describe_table("late", "id int(11)")
+    sink.use(tables=["shop.items"])
+    sink.dump({ITEMS: []})
+    await sink.publisher.send((ITEMS, INSERT, [[b"1", b"one"]]), (late, INSERT, [[b"1"]]))
+    await sink.run()
+    sink.use(tables=["shop.*"])
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.run()
+    assert sink.health.degraded == ""
+
+    await sink.publisher.send((late, INSERT, [[b"2"]]))
+    await sink.run()
+
+    assert sink.health.degraded == "parked: shop.late"
+    assert sink.changes(late, "_action") == [("insert",)], "a dump has what was before"

@@ -25,7 +25,7 @@ from databus_spark.mirror import Mirror
 from databus_spark.mirror_state import DumpBase, MirrorState
 from databus_spark.types import TypeOptions
 from databus_spark_sink import loading
-from databus_spark_sink.dumps import fetch
+from databus_spark_sink.dumps import take
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.offsets import wait_until_passed
 from integration.sink import DELETE, INSERT, ITEMS, UPDATE, Sink
@@ -90,6 +90,8 @@ async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downlo
     tables = [describe_table(name, "id int(11)") for name in ("whole", "half", "absent")]
     await sink.publisher.send((tables[0], INSERT, [[b"1"]]))
     sink.dump({table: [[b"1"]] for table in tables})
+    sink.dumps.on_request = [sink.dumps.manifests[0]] * 2
+    sink.dumps.requested = ["shop.*"]
     manifest, folder = sink.dumps.manifests[0], Folder(sink.spark, sink.lake.downloads).inside("dump-1")
     contents = {file.name: (tmp_path / "dump-1" / file.name).read_bytes() for file in manifest.files}
     for name, size in (("shop.whole.00001.jsonl.zst", None), ("shop.half.00001.jsonl.zst", 9)):
@@ -97,7 +99,7 @@ async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downlo
         folder.put(tmp_path / name)
 
     async with DumpApi(sink.settings.dumps.url) as api:
-        dump = await fetch(sink.settings, print, api, manifest, Folder(sink.spark, sink.lake.downloads))
+        dump = await take(sink.settings, print, api, ["shop.*"], Folder(sink.spark, sink.lake.downloads))
 
     assert len(sink.dumps.ranges) == 2
     assert {name: folder.size(name) for name in contents} == {name: len(content) for name, content in contents.items()}
@@ -109,7 +111,7 @@ async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downlo
     (tmp_path / "dump-1" / "shop.absent.00001.jsonl.zst").unlink()
     async with DumpApi(sink.settings.dumps.url) as api:
         with pytest.raises(DatabusError):
-            await fetch(sink.settings, print, api, manifest, Folder(sink.spark, sink.lake.downloads))
+            await take(sink.settings, print, api, ["shop.*"], Folder(sink.spark, sink.lake.downloads))
     assert sink.dumps.downloaded[-3:] == [f"shop.{name}.00001.jsonl.zst" for name in ("whole", "half", "absent")]
     assert folder.size("shop.whole.00001.jsonl.zst") is None
 

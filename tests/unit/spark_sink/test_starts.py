@@ -87,3 +87,14 @@ async def test_a_topic_that_is_gone_is_reported_once_and_is_a_new_one_when_it_co
 async def test_topics_that_were_not_read_or_do_not_belong_to_the_lake_may_go() -> None:
     offsets = {"shop.new": {0: 0}, "other.items": {0: 7}}
     assert await find({}, LogState(20, offsets)) == Starts({}, {}, [])
+
+
+async def test_a_topic_that_belongs_to_the_lake_later_is_read_from_its_end() -> None:
+    added = {ITEMS: [5, None, 9, 21], OTHER: [22]}
+    loss = Loss("topic shop.items had records before the lake read it", was_deleted=False)
+    assert await find(added, LogState(20)) == Starts({ITEMS: 4, OTHER: 1}, {"shop.items": loss}, [])
+
+
+async def test_a_topic_that_was_created_meanwhile_is_read_from_its_first_record() -> None:
+    assert await find({ITEMS: [None, 21, 22]}, LogState(20)) == Starts({ITEMS: 0}, {}, [])
+    assert await find({ITEMS: []}, LogState(20)) == Starts({ITEMS: 0}, {}, [])

@@ -23,6 +23,8 @@ Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 
 #: timeout for the start of a client; without a transaction coordinator aiokafka would retry for ever
 _START_SECONDS = 30
+#: how long a start that is cancelled may still take
+_LATE_START_SECONDS = 1
 #: how long a producer that is being stopped may take to deliver what was sent
 _STOP_SECONDS = 5
 #: timeout for the next records of a partition; without a partition leader aiokafka would wait for ever
@@ -142,7 +144,7 @@ async def _running(kafka: Kafka, client: Any) -> AsyncIterator[None]:
     try:
         try:
             async with asyncio.timeout(_START_SECONDS):
-                await client.start()
+                await _start(client)
         except TimeoutError as error:
             raise KafkaTimeoutError(f"no answer within {_START_SECONDS} s") from error
         except AssertionError as error:  # a producer asserts that there are brokers; after a refused token it gets none
@@ -156,6 +158,22 @@ async def _running(kafka: Kafka, client: Any) -> AsyncIterator[None]:
         with suppress(asyncio.CancelledError):
             await _stop(client)
         raise_if_cancelled()
+
+
+async def _start(client: Any) -> None:
+    """Start a client. A cancelled start has a second to end: else aiokafka leaves a connection open."""
+    starting = asyncio.ensure_future(client.start())
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.wait({starting}, timeout=_LATE_START_SECONDS)
+        raise
+    finally:
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait({starting})
+        if not starting.cancelled():
+            starting.exception()  # if there is one, it was raised above, or a cancellation in its place
 
 
 async def _stop(client: Any) -> None:

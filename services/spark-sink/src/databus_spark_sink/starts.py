@@ -6,12 +6,13 @@ offset is not newer than the change log; if it is, the topic is another one.
 
 import re
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus_spark.changelog import LogState
-from databus_spark_sink.transactions import highest_transactions
+from databus_spark_sink.transactions import highest_transactions, transactions
 
 #: offsets before the change log's that are read first
 _SEARCHED = 64
@@ -52,7 +53,13 @@ class StartFinder:
         known = {each: state.offsets.get(each.topic, {}).get(each.partition, 0) for each in ends}
         created_again = await self._created_again(state, earliest, known, ends)
         starts, lost = dict(earliest), dict[str, Loss]()
+        added_later = await self._added_later(state, earliest, ends)
+        for topic in added_later:  # a dump that is taken from now on has what these records have
+            lost[topic] = Loss(f"topic {topic} had records before the lake read it", was_deleted=False)
         for each, first in earliest.items():
+            if each.topic in added_later:
+                starts[each] = ends[each]
+                continue
             expected = 0 if each.topic in created_again else known[each]
             starts[each] = max(first, expected)
             if first > expected:
@@ -64,6 +71,22 @@ class StartFinder:
         for topic in gone - set(state.gone):
             lost[topic] = Loss(f"topic {topic} was deleted, maybe with records that were not read", was_deleted=True)
         return Starts(starts, lost, sorted(gone))
+
+    async def _added_later(
+        self, state: LogState, earliest: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> set[str]:
+        """Return the topics that the change log does not know, though it is newer than their first records.
+
+        For instance, a table was added to `spark.tables`.
+        """
+        found = set()
+        for each, end in ends.items():
+            if state.transaction >= 0 and each.topic not in state.offsets:
+                async with aclosing(transactions(self._consumer, each, earliest[each], end)) as read:
+                    first = await anext(read, None)
+                if first and first[0] <= state.transaction:
+                    found.add(each.topic)
+        return found
 
     async def _created_again(
         self,

@@ -1,7 +1,7 @@
 """Reads of which transactions of the pipeline the records of partitions are. Foreign records have no transaction."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
@@ -13,7 +13,7 @@ _SEQUENCE = re.compile(rb"\d{16}-\d{10}")
 
 async def transactions(
     consumer: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int
-) -> AsyncIterator[tuple[int, int]]:
+) -> AsyncGenerator[tuple[int, int]]:
     """Yield transaction and offset of each record between two offsets that has a transaction."""
     consumer.assign([partition])
     async for record in kafka_client.records(consumer, partition, begin, end):
