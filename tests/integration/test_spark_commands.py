@@ -48,6 +48,8 @@ async def test_an_operator_has_a_table_loaded_again_beside_the_stream(
     await sink.run()
     with pytest.raises(UsageError, match=r"no mirror of shop\.itms\*"):
         resync(sink.spark, sink.lake, ["shop.itms*"], wait=False)
+    with pytest.raises(UsageError, match=r"no mirror of items"):
+        resync(sink.spark, sink.lake, ["items"], wait=False)
 
     dumps.requested = ["shop.items"]
     dumps.on_request = [dumps.manifest(publisher.position, {ITEMS: [[b"1", b"one"]]})]

@@ -284,7 +284,7 @@ async def delete_topic(sink: Sink, admin: AIOKafkaAdminClient, table: Table) -> 
 
 
 async def test_a_table_that_belongs_to_the_lake_later_is_parked_with_its_next_record_not_with_old_ones(
-    sink: Sink,
+    sink: Sink, caplog: pytest.LogCaptureFixture
 ) -> None:
     late = describe_table("late", "id int(11)")
     sink.use(tables=["shop.items"])
@@ -295,6 +295,7 @@ async def test_a_table_that_belongs_to_the_lake_later_is_parked_with_its_next_re
     await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
     await sink.run()
     assert sink.health.degraded == ""
+    assert "had records before the lake read it: its tables are loaded with their next records" in caplog.text
 
     await sink.publisher.send((late, INSERT, [[b"2"]]))
     await sink.run()

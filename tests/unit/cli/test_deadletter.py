@@ -56,7 +56,7 @@ class Topic:
     async def position(self, partition: TopicPartition) -> int:
         return self._position
 
-    async def getmany(self, *, timeout_ms: int) -> dict[TopicPartition, list[Record]]:
+    async def getmany(self, *partitions: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Record]]:
         found = [record for record in self.records if record.offset >= self._position]
         self._position = self.end
         return {PARTITION: found}

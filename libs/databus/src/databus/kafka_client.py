@@ -66,30 +66,6 @@ async def producer(
 
 
 async def records(
-    reading: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int
-) -> AsyncIterator[ConsumerRecord[Any, Any]]:
-    """Yield the records of the consumer's only partition from offset `begin` up to `end`, which is not included.
-
-    Raises KafkaTimeoutError after 60 s without records.
-    """
-    if begin == end:
-        return
-    reading.seek(partition, begin)
-    while True:
-        try:
-            async with asyncio.timeout(_READ_SECONDS):
-                while not (found := await reading.getmany(timeout_ms=200)) and await reading.position(partition) < end:
-                    pass
-        except TimeoutError as error:
-            raise KafkaTimeoutError(f"no records of topic {partition.topic} for {_READ_SECONDS} s") from error
-        for record in found.get(partition, ()):
-            if record.offset < end:
-                yield record
-        if await reading.position(partition) >= end:
-            return
-
-
-async def records_of(
     reading: AIOKafkaConsumer, ranges: Mapping[TopicPartition, tuple[int, int]]
 ) -> AsyncIterator[ConsumerRecord[Any, Any]]:
     """Yield the records between two offsets of each of the consumer's partitions, which are read at the same time.

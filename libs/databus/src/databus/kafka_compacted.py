@@ -27,7 +27,7 @@ async def read_latest(kafka: Kafka, topic: str) -> tuple[dict[bytes, bytes], int
         if (bounds := await offsets_of(reading, partition)) is None:
             return {}, 0
         reading.assign([partition])
-        async for record in records(reading, partition, *bounds):
+        async for record in records(reading, {partition: bounds}):
             found[record.key] = record.value
     return {key: value for key, value in found.items() if value is not None}, bounds[1]
 

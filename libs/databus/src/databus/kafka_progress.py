@@ -56,7 +56,7 @@ async def _last_committed(
         while start > begin:
             start, step = max(begin, end - step), step * _GROWTH
             last = None
-            async for record in records(reading, partition, start, end):  # skips markers and aborted records
+            async for record in records(reading, {partition: (start, end)}):  # skips markers and aborted records
                 last = record
             if last is not None:
                 return last

@@ -91,6 +91,7 @@ class LogEvent(StrEnum):
     TABLE_LOADED = "table_loaded", "A table's mirror has the rows of the dump."
     BOOTSTRAP_WAITING = "bootstrap_waiting", "The sink waits until the pipeline has passed the dump's position."
     TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
+    RECORDS_MISSING = "records_missing", "The lake lacks records of a topic, none of whose tables it knows."
     VALUES_LOST = "values_lost", "Values of a dump are NULL in the mirror, because the lake's types have no such value."
     MIRROR_PARKED = "mirror_parked", "A mirror does not follow its table any more; the text says why."
     MIRROR_RELEASED = "mirror_released", "A mirror that was parked follows its table again."

@@ -84,7 +84,7 @@ async def _newest(
     newest, size = None, _SEARCHED
     while end > first and newest is None:  # backwards, in growing steps
         begin = max(first, end - size)
-        async for record in kafka_client.records(consumer, partition, begin, end):
+        async for record in kafka_client.records(consumer, {partition: (begin, end)}):
             found = find(record)
             if found and (newest is None or found[0] >= newest[0]):
                 newest = found

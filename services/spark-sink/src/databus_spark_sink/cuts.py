@@ -7,6 +7,7 @@ of the transactions in each partition, except foreign ones and dead letters, whi
 from array import array
 from bisect import bisect_right
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -91,16 +92,16 @@ class Cuts:
         """Return the ends of a batch of limited size, and its last transaction, which is at most `last`."""
         climbs = {each: _Climb(after) for each in starts}
         for each, climb in climbs.items():
-            read = transactions(self._committed, each, starts[each], ends[each])
-            last = await climb.follow(read, starts[each] + MAX_RECORDS, last)
+            async with aclosing(transactions(self._committed, each, starts[each], ends[each])) as read:
+                last = await climb.follow(read, starts[each] + MAX_RECORDS, last)
         return {each: climb.first_after(last, ends[each]) for each, climb in climbs.items()}, last
 
 
 class _Climb:
     """The records of a partition whose transaction is later than all before, which no replayed dead letter is.
 
-    They ascend; what is between them may not. So a partition cannot be searched, it must be read: that takes 12 µs a
-    record, a seventh of what the change log takes to append it.
+    They ascend; what is between them may not. So a partition cannot be searched, it must be read: that takes about
+    12 µs of CPU a record.
     """
 
     def __init__(self, after: int) -> None:

@@ -142,9 +142,13 @@ class Lake:
 
         `dropped`: also those that have no mirror, because they were dropped.
         """
-        for name in self.tables.known:
-            if self._publishes(topic, name) and (dropped or self._has_mirror(name)):
+        known = [name for name in self.tables.known if self._publishes(topic, name)]
+        for name in known:
+            if dropped or self._has_mirror(name):
                 self.tables.park(name, reason, transaction)
+        if not known:
+            text = "its tables are loaded with their next records, or at once by databus-spark-sink resync SCHEMA.TABLE"
+            log.warning(LogEvent.RECORDS_MISSING, f"{reason}: {text}", topic=topic)
 
     def apply(self, records: DataFrame | None, end: LogState) -> None:
         """Write the Kafka records between the change log's state and `end`, which are all up to a transaction."""

@@ -44,7 +44,7 @@ def _chosen(spark: SparkSession, layout: Layout, tables: list[str]) -> list[Tabl
     known = [name for name in states.known if chosen.matches(*name)]
     names = [name for name in known if name in states.parked or open_table(spark, layout.mirror(*name)).exists]
     unmatched = chosen.unmatched(names)
-    if patterns := [each for each in unmatched if "*" in each or "?" in each]:
+    if patterns := [each for each in unmatched if "*" in each or "?" in each or "." not in each]:
         raise UsageError(f"the lake has no mirror of {', '.join(patterns)}: its folder mirror/ shows those that it has")
     for each in unmatched:
         schema, _, table = each.partition(".")

@@ -16,7 +16,7 @@ async def transactions(
 ) -> AsyncGenerator[tuple[int, int]]:
     """Yield transaction and offset of each record between two offsets that has a transaction."""
     consumer.assign([partition])
-    async for record in kafka_client.records(consumer, partition, begin, end):
+    async for record in kafka_client.records(consumer, {partition: (begin, end)}):
         if (transaction := _transaction(record)) is not None:
             yield transaction, record.offset
 
@@ -27,7 +27,7 @@ async def highest_transactions(
     """Return the highest transaction between two offsets of each partition that has one there."""
     consumer.assign(list(ranges))
     highest: dict[TopicPartition, int] = {}
-    async for record in kafka_client.records_of(consumer, ranges):
+    async for record in kafka_client.records(consumer, ranges):
         if (transaction := _transaction(record)) is not None:
             partition = TopicPartition(record.topic, record.partition)
             highest[partition] = max(transaction, highest.get(partition, transaction))

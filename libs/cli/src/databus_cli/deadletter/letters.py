@@ -60,7 +60,7 @@ class Letters:
         Raises PoisonError if the latest record of a key is neither a dead letter nor a tombstone.
         """
         found: dict[bytes, tuple[int, Sequence[tuple[str, bytes]], bool]] = {}
-        async for record in records(self._consumer, self._partition, self._begin, self._end):
+        async for record in records(self._consumer, {self._partition: (self._begin, self._end)}):
             found.pop(record.key, None)
             if record.value is not None:
                 found[record.key] = record.offset, record.headers, bool(record.value)
@@ -80,7 +80,7 @@ class Letters:
     async def values(self, letters: list[Letter]) -> AsyncIterator[tuple[Letter, bytes]]:
         """Yield each of these letters with its value, except those that Kafka has compacted away meanwhile."""
         wanted = {letter.offset: letter for letter in letters}
-        async for record in records(self._consumer, self._partition, self._begin, self._end):
+        async for record in records(self._consumer, {self._partition: (self._begin, self._end)}):
             if letter := wanted.get(record.offset):
                 yield letter, record.value
 
