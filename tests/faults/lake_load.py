@@ -19,8 +19,11 @@ _TABLES = tuple(f"t{number}" for number in range(7))
 _SPARE = ("s0", "s1")
 #: its row is the last one of a round: when the lake has it, it has everything
 FENCE = "fence"
+#: a table with rows that are too large for its topic, which become dead letters
+LARGE = "large"
 #: all names that tables may have
-NAMES = (*_TABLES, *_SPARE, *(f"{name}_old" for name in (*_TABLES, *_SPARE)), FENCE)
+NAMES = (*_TABLES, *_SPARE, *(f"{name}_old" for name in (*_TABLES, *_SPARE)), LARGE, FENCE)
+_LARGE_BYTES = 3_000_000
 _LOGIN: dict[str, Any] = {"autocommit": True, "charset": "utf8mb4"}
 _SESSION = "SET time_zone = '+00:00', lock_wait_timeout = 5, innodb_lock_wait_timeout = 3"
 
@@ -59,6 +62,7 @@ class Load:
             for table in _TABLES:
                 await execute(connection, create_table(random, table))
             await execute(connection, f"CREATE TABLE {FENCE} (id int PRIMARY KEY)")
+            await execute(connection, f"CREATE TABLE {LARGE} (id int PRIMARY KEY, body longtext)")
         await self.change_rows(random, 100)
 
     async def drop_tables(self) -> None:
@@ -72,6 +76,13 @@ class Load:
         connection = await self.connect()
         async with connection:
             await execute(connection, f"INSERT INTO {FENCE} VALUES ({number})")
+
+    async def write_large_row(self, number: int) -> None:
+        """Write a row that is too large for its topic, and one that is not."""
+        connection = await self.connect()
+        async with connection:
+            await execute(connection, f"INSERT INTO {LARGE} VALUES ({number}, REPEAT('x', {_LARGE_BYTES}))")
+            await execute(connection, f"INSERT INTO {LARGE} VALUES (-{number}, 'small')")
 
     async def present(self) -> set[str]:
         """Return the names of the tables that there are."""
@@ -98,7 +109,7 @@ class Load:
             for _ in range(statements):
                 await asyncio.sleep(random.random() * 2 * seconds / statements)
                 rows = await execute(connection, "SHOW TABLES")
-                present = sorted({name for (name,) in rows} - {FENCE})
+                present = sorted({name for (name,) in rows} - {FENCE, LARGE})
                 for table in sorted(set(_TABLES) - set(present)):
                     await self._change(connection, create_table(random, table))
                 table = random.choice(present)
@@ -121,7 +132,7 @@ class Load:
         return connection
 
     async def _change_some(self, connection: Any, random: Random) -> None:
-        table = random.choice(_TABLES if random.random() < 0.9 else [*{*NAMES} - {FENCE}])
+        table = random.choice(_TABLES if random.random() < 0.9 else [*{*NAMES} - {FENCE, LARGE}])
         if not (columns := await self._columns(connection, table)):
             return
         for text in row_statements(random, table, columns):

@@ -122,6 +122,7 @@ class LakeStorm:
                 *work,
                 self._load.change_tables(changing, statements, seconds),
                 self._load_again(self._random.random() * seconds),
+                self._write_large_row(self._random.random() * seconds),
             )
             killing.cancel()
         if fail_over:
@@ -155,6 +156,12 @@ class LakeStorm:
         await asyncio.sleep(after)
         table = f"{self._load.schema}.t{self._random.randrange(7)}"
         await self._operate("resync", table, "--no-wait")
+
+    async def _write_large_row(self, after: float) -> None:
+        """Write a row that becomes a dead letter, so that the sink has to load its table again."""
+        await asyncio.sleep(after)
+        await self._load.write_large_row(self._round)
+        self.report.faults["dead letter"] += 1
 
     async def _operate(self, command: str, *arguments: str) -> None:
         """Run a command of the sink, which must succeed. It does not wait for the executors of the sink."""

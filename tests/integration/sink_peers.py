@@ -22,6 +22,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from databus import names
+from databus.dead_letters import DeadLetter
 from databus.events import Action, Column, QueryEvent, Row, Table
 from databus.manifest import FileFormat, Manifest, State
 from databus.progress import Progress, encode_progress
@@ -107,6 +108,34 @@ class SamplePublisher:
             for table, action, rows, partition, row in records:
                 sequence = sequence_text(self.transaction_number, row)
                 await self.put(table, *self._encode(table, action, rows), partition, sequence)
+            await self._send_progress()
+
+    async def dead_letter(self, table: Table, **more: Any) -> None:
+        """Publish a transaction whose row has a dead letter instead of its record."""
+        self.transaction_number += 1
+        self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
+        topic = names.dead_letter_topic(self.name)
+        if topic not in self.offsets:
+            await self._admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+            self.offsets[topic] = {}
+        letter = DeadLetter(
+            **{"reason": "too_large", "error": "its record is too large", "action": "insert", "size": 9} | more,
+            topic=f"{self.name}.{table.schema}.{table.name}",
+            partition=0,
+            schema=table.schema,
+            table=table.name,
+            gtid="",
+            file=self.position.file,
+            start=self.position.offset - 40,
+            end=self.position.offset,
+            transaction=self.transaction_number,
+            row=0,
+            time=0,
+        )
+        async with self._producer.transaction():
+            headers = [*letter.headers(), (names.SEQUENCE_HEADER, sequence_text(letter.transaction, letter.row))]
+            await self._producer.send_and_wait(topic, b"too large", letter.id, partition=0, headers=headers)
+            await self._producer.send_and_wait(topic, None, b"an earlier letter", partition=0)
             await self._send_progress()
 
     async def statement(self, query: bytes, *tables: tuple[Table, Action]) -> None:

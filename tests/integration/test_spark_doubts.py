@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
 from databus.errors import LakeUnavailable
-from databus.events import Action, Table
+from databus.events import Action, Row, Table
 from databus_binlog import ABSENT
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
@@ -106,6 +106,32 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
     assert sink.mirror(retyped) == [{"id": 1, "name": 1}, {"id": 2, "name": 3}]
     assert sink.health.degraded == ""
     assert [(row["table"], row["state"]) for row in sink.read(sink.lake.tables)] == [("items", "live")]
+
+
+async def test_a_table_with_a_dead_letter_is_loaded_again(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
+    publisher, other = sink.publisher, describe_table("other", "id int(11)")
+    await publisher.dead_letter(ITEMS)
+    sink.dump({ITEMS: [[b"1", b"one"]], other: []})
+    await publisher.dead_letter(other, output="archive")
+    await publisher.dead_letter(other, reason="skipped")
+    await publisher.send((other, INSERT, [[b"1"]]))
+    await sink.run()
+    assert sink.health.degraded == "", "the dump has the first row, and the others are not of the lake's records"
+
+    await publisher.dead_letter(ITEMS)
+    await publisher.send((ITEMS, INSERT, [[b"3", b"three"]]), (other, INSERT, [[b"2"]]))
+    await sink.run()
+
+    assert sink.health.degraded == "parked: shop.items"
+    assert "cannot be used: it is a dead letter: its record is too large" in caplog.text
+    assert sink.mirror(other) == [{"id": 1}, {"id": 2}]
+    sink.use(heal="auto")
+    rows: list[Row] = [[b"1", b"one"], [b"2", b"large"], [b"3", b"three"]]
+    sink.dumps.requested = ["shop.items"]
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {ITEMS: rows})]
+    await sink.run()
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 2, 3]
+    assert sink.health.degraded == ""
 
 
 @pytest.mark.lake

@@ -31,6 +31,7 @@ from databus.events import (
     Table,
     TableDefinition,
 )
+from databus.names import SEQUENCE_HEADER
 from databus.progress import Progress
 from databus.settings import Settings
 from databus.settings.topic_claims import known_claims
@@ -40,6 +41,7 @@ from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Limit
 from databus_publisher.publication import Publication
 from databus_publisher.service import _next_entries
+from databus_wire.kafka_records import sequence_text
 
 TABLE = Table(schema="shop", name="items", columns=(Column(name="id", type="int", raw_type="int"),), primary_key=(0,))
 START = [Start(Position("", "binlog.1", 4), "server", "mysql", 1, in_order=True), TableDefinition(TABLE)]
@@ -63,6 +65,7 @@ class Producer:
         #: records for the tables' topic
         self.records: list[Record] = []
         self.letters: list[tuple[DeadLetter, bytes | None]] = []
+        self.letter_sequences: list[bytes] = []
 
     def set_limit(self, topic: str, limit: Limit) -> None: ...
 
@@ -82,6 +85,7 @@ class Producer:
             self.records.append(record)
         if partition.topic == "letters":
             self.letters.append((read_headers(record.headers), record.value))
+            self.letter_sequences.append(dict(record.headers)[SEQUENCE_HEADER])
         return self.accepts
 
     async def limit_memory(self) -> None: ...
@@ -240,6 +244,7 @@ async def test_all_rows_of_a_skipped_transaction_are_dead_letters_and_nothing_el
     letter, value = letters["skipped"]
     assert (letter.topic, letter.transaction, letter.table_name, letter.size) == ("t", 2, "shop.items", len(value))
     assert value
+    assert producer.letter_sequences == [sequence_text(2, letter.row) for letter, _ in producer.letters]
     assert letter.error == "insert of shop.items at binlog.1:10 is in a transaction that is skipped"
 
     producer.records.clear()

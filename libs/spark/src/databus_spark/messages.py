@@ -66,14 +66,12 @@ def decode_messages(records: DataFrame, after: int, last: int) -> DataFrame:
 
     The row images are in `images`, NULL for a statement.
     """
-    # Not `filter`, for whose lambda Spark generates no code. array_position is 0 if there is no such header.
-    header = f"get(headers.value, cast(array_position(headers.key, '{names.SEQUENCE_HEADER}') as int) - 1)"
     parsed = records.select(
         sql.col("topic").alias("_topic"),
         sql.col("partition").alias("_partition"),
         sql.col("offset").alias("_offset"),
         sql.col("timestamp").alias("_time"),
-        sql.expr(f"cast({header} as string)").alias("_seq"),
+        sql.expr(header(names.SEQUENCE_HEADER)).alias("_seq"),
         "key",
         "value",
         sql.from_json(sql.col("key").cast("string"), _KEY)["Pos"].alias("pos"),
@@ -99,6 +97,12 @@ def decode_messages(records: DataFrame, after: int, last: int) -> DataFrame:
         "coalesce(fault, cast(m.Query as string)) as _query",
         "if(fault is null, m.Rows, array(array(key, value))) as images",
     )
+
+
+def header(name: str) -> str:
+    """Build the SQL expression of a record's header as text; it is NULL if there is no such header."""
+    # Not `filter`, for whose lambda Spark generates no code. array_position is 0 if there is no such header.
+    return f"cast(get(headers.value, cast(array_position(headers.key, '{name}') as int) - 1) as string)"
 
 
 def explode_images(messages: DataFrame) -> DataFrame:

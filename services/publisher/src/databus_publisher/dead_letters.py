@@ -3,7 +3,7 @@
 With `exactly_once`, a dead letter is part of the Kafka transaction that would have contained the change.
 """
 
-from databus import metrics
+from databus import metrics, names
 from databus.dead_letters import DeadLetter
 from databus.errors import RAISE_LIMIT, FatalError
 from databus.log_events import LogEvent
@@ -12,6 +12,7 @@ from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
+from databus_wire.kafka_records import sequence_text
 
 log = get_logger(__name__)
 
@@ -33,6 +34,8 @@ class DeadLetters:
         """
         partition = await self._opened()
         headers = letter.headers()
+        if letter.reason != "parked":  # it is not about a change
+            headers.append((names.SEQUENCE_HEADER, sequence_text(letter.transaction, letter.row)))
         if not await self._producer.send(partition, Record(letter.id, value, headers)):
             value = b""
             if not await self._producer.send(partition, Record(letter.id, value, headers)):

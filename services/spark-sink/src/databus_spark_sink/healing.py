@@ -93,7 +93,10 @@ class Healing:
             return
         if not any(table.primary_key for table in dump.tables):
             dump.folder.delete()
-            raise DumpUnusable(f"{full_name(*name)} has no primary key, or does not match spark.tables any more")
+            reason = "has no primary key, or does not match spark.tables any more"
+            if parked:
+                self._lake.tables.park(name, f"it {reason}", parked.transaction, heals=False)
+            raise DumpUnusable(f"{full_name(*name)} {reason}")
         if parked is None:  # the mirror goes back to the dump: the table must be loaded again if we are killed then
             self._lake.tables.hold(name, "an operator has it loaded again", dump.transaction)
         load_mirrors(self._spark, self._lake, dump)

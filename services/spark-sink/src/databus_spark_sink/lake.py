@@ -6,6 +6,7 @@ catches up from it.
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 
 import msgspec
 from py4j.protocol import Py4JError
@@ -22,6 +23,7 @@ from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark import messages
 from databus_spark.changelog import ChangeLog, LogState, Offsets
+from databus_spark.dead_letters import decode_dead_letters
 from databus_spark.errors import TableParked
 from databus_spark.folder import Folder
 from databus_spark.formats import other_format
@@ -150,18 +152,23 @@ class Lake:
             text = "its tables are loaded with their next records, or at once by databus-spark-sink resync SCHEMA.TABLE"
             log.warning(LogEvent.RECORDS_MISSING, f"{reason}: {text}", topic=topic)
 
-    def apply(self, records: DataFrame | None, end: LogState) -> None:
-        """Write the Kafka records between the change log's state and `end`, which are all up to a transaction."""
-        if records is None:
+    def apply(self, records: DataFrame | None, end: LogState, dead_letters: DataFrame | None = None) -> None:
+        """Write the Kafka records between the change log's state and `end`, which are all up to a transaction.
+
+        `records` are those of the tables' topics.
+        """
+        decoded = [] if records is None else [messages.decode_records(records, self.state.transaction, end.transaction)]
+        if dead_letters is not None:
+            decoded.append(decode_dead_letters(dead_letters))
+        if not decoded:
             self.state = msgspec.structs.replace(end, mirrored=self.state.mirrored)
             self.catch_up()
             return
-        entries = messages.decode_records(records, self.state.transaction, end.transaction)
         mirrored = self.state.mirrored if self._behind else self.state.transaction
         end = msgspec.structs.replace(end, mirrored=mirrored)
         keep = _count(self.state.offsets, end.offsets) < _FEW_RECORDS
         with SINK_STEP_SECONDS.labels("change_log").time():
-            is_appended = self.log.append(entries, end, keep=keep)
+            is_appended = self.log.append(reduce(DataFrame.union, decoded), end, keep=keep)
         if not is_appended:
             raise LakeUnavailable(f"another sink writes to {self.layout.root}: stop one of them")
         before, self.state = self.state, end

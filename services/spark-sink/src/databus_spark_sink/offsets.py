@@ -133,9 +133,10 @@ def by_topic(offsets: dict[TopicPartition, int]) -> Offsets:
 def topic_pattern(settings: Settings) -> str:
     """Build the regular expression of the topics to subscribe to; it also matches topics of tables created later.
 
-    Raises InvalidSettings.
+    Dead letters are changes that the topics of their tables lack. Raises InvalidSettings.
     """
-    return _pattern(settings, settings.spark.tables)
+    letters = re.escape(names.dead_letter_topic(settings.name))
+    return f"{_pattern(settings, settings.spark.tables)}|{letters}"
 
 
 def _pattern(settings: Settings, tables: list[str]) -> str:
