@@ -119,7 +119,7 @@ class Load:
                     free = [name for name in _SPARE if name not in present]
                     for name in _SPARE if not free else ():
                         await self._change(connection, f"DROP TABLE {name}")
-                    texts = change_tables(random, [*set(present) & {*_TABLES}], free or _SPARE, self.server.kind)
+                    texts = change_tables(random, sorted({*present} & {*_TABLES}), free or _SPARE, self.server.kind)
                 for text in texts:
                     await self._change(connection, text)
 
@@ -132,7 +132,7 @@ class Load:
         return connection
 
     async def _change_some(self, connection: Any, random: Random) -> None:
-        table = random.choice(_TABLES if random.random() < 0.9 else [*{*NAMES} - {FENCE, LARGE}])
+        table = random.choice(_TABLES if random.random() < 0.9 else sorted({*NAMES} - {FENCE, LARGE}))
         if not (columns := await self._columns(connection, table)):
             return
         for text in row_statements(random, table, columns):
