@@ -57,6 +57,8 @@ async def _run(options: argparse.Namespace, console: Console) -> Report:
                 )
                 if report.failures:
                     break
+            if options.table_format == "iceberg" and not storm.report.faults["replay"]:
+                storm.report.failures.append("no table was replayed")
         finally:
             await storm.close()
         return storm.report

@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -11,9 +13,13 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from databus.settings import Spark
+from databus.settings.rules import Rule
+from databus_changes.tables import TableName
+from databus_spark.compare import Differences
 from databus_spark.layout import Layout
 from databus_spark_sink.session import open_session
 from devstack.demo.compare import read_mirror
+from faults.lake_replay import replay
 from integration.sink_peers import read_with_spark
 
 #: delta-rs does not know this feature, but reads such a table's files
@@ -35,6 +41,10 @@ class LakeReader:
             return _read_delta(mirror)
         found = read_with_spark(self._spark, f"file://{mirror}", "SELECT * FROM t")
         return [{name: _plain(value) for name, value in row.items() if name != "_seq"} for row in found]
+
+    def replay(self, lake: Path, name: TableName, rules: Sequence[Rule], random: Random) -> Differences | None:
+        """Replay the change log of a table, which only lakes in Iceberg have a Spark session for."""
+        return self._spark and replay(self._spark, Layout(f"file://{lake}"), name, rules, random)
 
     def parked_tables(self, lake: Path) -> dict[str, str]:
         """Return the tables that the sink has parked, with the reasons."""

@@ -19,6 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from cluster.servers import SparkCluster
 from common.waiting import eventually
+from databus.settings import load
 from databus_spark_sink.requests import FAILED
 from devstack import Server
 from devstack.demo import observe
@@ -132,6 +133,7 @@ class LakeStorm:
                 await self._kill(Random(self._random.random()), ("spark-sink",))
         await self._settle()
         await self._compare()
+        await self._replay()
         await self._operate("verify")
 
     # --- faults -------------------------------------------------------------------------------------------------------
@@ -233,6 +235,17 @@ class LakeStorm:
         with suppress(FileNotFoundError):  # the sink removes a request when it has loaded the table
             return [(file.name.split(".")[1], file.read_text()) for file in files]
         return [("", "")]  # look again
+
+    async def _replay(self) -> None:
+        """Require that the change log of some tables makes their mirrors again."""
+        rules, lake = load(self.pipeline.config).publisher.rules, self.pipeline.lake
+        parked = self._reader.parked_tables(lake)
+        for table in sorted(await self._load.present() - parked.keys()):
+            name = self._load.schema, table
+            found = await asyncio.to_thread(self._reader.replay, lake, name, rules, self._random)
+            self.report.faults["replay"] += found is not None
+            if found and not found.equal:
+                self.report.failures.append(f"round {self._round}: {table} replayed: {found.counts}")
 
     # --- the comparison -----------------------------------------------------------------------------------------------
 

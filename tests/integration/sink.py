@@ -52,7 +52,8 @@ class Sink:
     def dump(self, rows: dict[Table, list[Row]], **more: Any) -> None:
         """Add a dump of these rows, as of now."""
         offsets = dict(self.publisher.offsets)
-        manifest = self.dumps.manifest(self.publisher.position, rows, kafka_offsets=offsets, **more)
+        more = {"kafka_offsets": offsets, "dead_letter_offset": self.publisher.letters_end} | more
+        manifest = self.dumps.manifest(self.publisher.position, rows, **more)
         self.dumps.manifests.insert(0, manifest)
 
     def read(self, path: str, query: str = "SELECT * FROM t") -> list[Cells]:

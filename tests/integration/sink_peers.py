@@ -63,6 +63,8 @@ class SamplePublisher:
         self.server = self.gtids = ""
         #: topic → partition → offset after the last record, in the form of a manifest's `kafka_offsets`
         self.offsets: dict[str, dict[int, int]] = {}
+        #: offset after the last dead letter
+        self.letters_end = 0
         #: partitions of new topics
         self.partitions = 1
         self._bootstrap = bootstrap
@@ -80,7 +82,8 @@ class SamplePublisher:
 
     async def __aexit__(self, *_: object) -> None:
         await self._producer.stop()
-        await self._admin.delete_topics([*self.offsets, names.progress_topic(self.name)])
+        letters = [names.dead_letter_topic(self.name)] * bool(self.letters_end)
+        await self._admin.delete_topics([*self.offsets, *letters, names.progress_topic(self.name)])
         await self._admin.close()
 
     async def send(
@@ -115,9 +118,8 @@ class SamplePublisher:
         self.transaction_number += 1
         self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
         topic = names.dead_letter_topic(self.name)
-        if topic not in self.offsets:
+        if not self.letters_end:
             await self._admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": "compact"})])
-            self.offsets[topic] = {}
         letter = DeadLetter(
             **{"reason": "too_large", "error": "its record is too large", "action": "insert", "size": 9} | more,
             topic=f"{self.name}.{table.schema}.{table.name}",
@@ -135,7 +137,8 @@ class SamplePublisher:
         async with self._producer.transaction():
             headers = [*letter.headers(), (names.SEQUENCE_HEADER, sequence_text(letter.transaction, letter.row))]
             await self._producer.send_and_wait(topic, b"too large", letter.id, partition=0, headers=headers)
-            await self._producer.send_and_wait(topic, None, b"an earlier letter", partition=0)
+            tombstone = await self._producer.send_and_wait(topic, None, b"an earlier letter", partition=0)
+            self.letters_end = tombstone.offset + 1
             await self._send_progress()
 
     async def statement(self, query: bytes, *tables: tuple[Table, Action]) -> None:

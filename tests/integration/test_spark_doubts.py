@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from common.spark import leaves_sockets
 from databus.errors import LakeUnavailable
 from databus.events import Action, Row, Table
-from databus_binlog import ABSENT
+from databus_binlog import ABSENT, Position
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
@@ -110,25 +110,40 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
 
 async def test_a_table_with_a_dead_letter_is_loaded_again(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
     publisher, other = sink.publisher, describe_table("other", "id int(11)")
-    await publisher.dead_letter(ITEMS)
-    sink.dump({ITEMS: [[b"1", b"one"]], other: []})
+    keyless = describe_table("keyless", "id int(11)", key=())
+    publisher.position = Position(file="mysql-bin.000900", offset=100)
+    await publisher.dead_letter(ITEMS)  # the dump has this change; its position is of another server
+    publisher.position = Position(file="mysql-bin.000003", offset=100)
+    await publisher.send_progress()
+    sink.dump({ITEMS: [[b"1", b"one"]], other: [], keyless: []})
     await publisher.dead_letter(other, output="archive")
     await publisher.dead_letter(other, reason="skipped")
     await publisher.send((other, INSERT, [[b"1"]]))
+    sink.use(tables=["shop.items", "shop.other", "shop.key*"])
+    await publisher.dead_letter(describe_table("foreign", "id int(11)"))
     await sink.run()
-    assert sink.health.degraded == "", "the dump has the first row, and the others are not of the lake's records"
+    assert sink.health.degraded == "", "none of these letters is about a change that the lake misses"
 
     await publisher.dead_letter(ITEMS)
+    await publisher.dead_letter(keyless)
     await publisher.send((ITEMS, INSERT, [[b"3", b"three"]]), (other, INSERT, [[b"2"]]))
     await sink.run()
 
-    assert sink.health.degraded == "parked: shop.items"
+    assert sink.health.degraded == "parked: shop.items, shop.keyless"
     assert "cannot be used: it is a dead letter: its record is too large" in caplog.text
     assert sink.mirror(other) == [{"id": 1}, {"id": 2}]
     sink.use(heal="auto")
     rows: list[Row] = [[b"1", b"one"], [b"2", b"large"], [b"3", b"three"]]
     sink.dumps.requested = ["shop.items"]
     sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {ITEMS: rows})]
+
+    async def meanwhile() -> None:
+        if not sink.dumps.on_request:
+            sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {keyless: []})]
+        else:
+            sink.dumps.requested = ["shop.keyless"]
+
+    sink.dumps.meanwhile = meanwhile
     await sink.run()
     assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 2, 3]
     assert sink.health.degraded == ""
@@ -309,7 +324,54 @@ async def delete_topic(sink: Sink, admin: AIOKafkaAdminClient, table: Table) -> 
     return topic
 
 
-async def test_a_table_that_belongs_to_the_lake_later_is_parked_with_its_next_record_not_with_old_ones(
+async def test_tables_of_a_pattern_that_is_added_are_loaded_from_a_dump(
+    sink: Sink, caplog: pytest.LogCaptureFixture
+) -> None:
+    publisher, late, quiet = sink.publisher, describe_table("late", "id int(11)"), describe_table("lane", "id int(11)")
+    sink.use(tables=["shop.items"])
+    sink.dump({ITEMS: []})
+    await publisher.send((ITEMS, INSERT, [[b"1", b"one"]]), (late, INSERT, [[b"1"]]))
+    await sink.run()
+    await publisher.send((late, INSERT, [[b"2"]]))
+    sink.use(tables=["shop.items", "shop.l*", "shop.none"])
+    sink.dumps.requested, sink.dumps.refused = ["shop.l*"], {"shop.none"}
+    dumped: dict[Table, list[Row]] = {late: [[b"1"], [b"2"]], quiet: [[b"7"]], ITEMS: [[b"9", b"older"]]}
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, dumped)]
+    sink.dumps.meanwhile = lambda: publisher.send((late, INSERT, [[b"3"]]), (ITEMS, INSERT, [[b"2", b"two"]]))
+
+    await sink.run()
+
+    assert sink.mirror(late) == [{"id": 1}, {"id": 2}, {"id": 3}], "parked meanwhile: its earlier rows were missing"
+    assert sink.mirror(quiet) == [{"id": 7}]
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 2]
+    assert sink.changes(late, "_action") == [("insert",)], "the dump has what was before"
+    assert sink.health.degraded == ""
+    assert "shop.none could not be loaded: dump-api refused the request" in caplog.text
+
+    await publisher.send((late, INSERT, [[b"4"]]))
+    await sink.run()  # the dump is not requested again
+    assert [row["id"] for row in sink.mirror(late)] == [1, 2, 3, 4]
+
+
+async def test_a_table_that_belongs_to_the_lake_again_is_loaded_again(sink: Sink) -> None:
+    publisher = sink.publisher
+    sink.dump({ITEMS: [[b"1", b"one"]]})
+    await publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.run()
+    sink.use(tables=["shop.other"])
+    sink.dumps.refused = {"shop.other"}
+    await publisher.send((ITEMS, Action.TRUNCATE, b"TRUNCATE items"), (ITEMS, INSERT, [[b"3", b"three"]]))
+    await sink.run()
+    sink.use(tables=["shop.*"])
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {ITEMS: [[b"3", b"three"]]})]
+
+    await sink.run()
+
+    assert sink.mirror(ITEMS) == [{"id": 3, "name": "three"}]
+    assert sink.health.degraded == ""
+
+
+async def test_a_topic_that_is_found_too_late_does_not_start_with_its_old_records(
     sink: Sink, caplog: pytest.LogCaptureFixture
 ) -> None:
     late = describe_table("late", "id int(11)")
@@ -318,6 +380,7 @@ async def test_a_table_that_belongs_to_the_lake_later_is_parked_with_its_next_re
     await sink.publisher.send((ITEMS, INSERT, [[b"1", b"one"]]), (late, INSERT, [[b"1"]]))
     await sink.run()
     sink.use(tables=["shop.*"])
+    sink.dumps.refused = {"shop.*"}
     await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
     await sink.run()
     assert sink.health.degraded == ""

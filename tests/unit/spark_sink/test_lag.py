@@ -9,7 +9,7 @@ from databus_spark_sink.cuts import Batch
 
 
 def batch(starts: Offsets, ends: Offsets, waiting: int, *, is_all: bool) -> Batch:
-    return Batch(starts, LogState(1, ends), {}, waiting, is_all)
+    return Batch(starts, LogState(1, ends), {}, 1, waiting, is_all)
 
 
 def metrics() -> list[float | None]:

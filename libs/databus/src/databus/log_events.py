@@ -96,8 +96,11 @@ class LogEvent(StrEnum):
     MIRROR_PARKED = "mirror_parked", "A mirror does not follow its table any more; the text says why."
     MIRROR_RELEASED = "mirror_released", "A mirror that was parked follows its table again."
     MIRROR_BEHIND = "mirror_behind", "A mirror could not be written; it is tried again soon."
-    HEALING_STARTED = "healing_started", "Parked tables are loaded again, from a new dump."
-    HEALING_FAILED = "healing_failed", "Parked tables could not be loaded; it is tried again."
+    HEALING_STARTED = (
+        "healing_started",
+        "Parked tables, or those of a new pattern, are loaded from a new dump.",
+    )
+    HEALING_FAILED = "healing_failed", "They could not be loaded; the sink tries again."
     MIRROR_DIFFERS = (
         "mirror_differs",
         "A mirror has other rows than its table in the database, or one of both is missing.",

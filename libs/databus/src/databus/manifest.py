@@ -70,6 +70,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     #: topic → partition → offset from which to read Kafka after loading the dump. The offsets were read before the
     #: position. A topic not listed did not exist yet, or has no table of the dump; it is read from its beginning.
     kafka_offsets: dict[str, dict[int, int]] = {}
+    #: end of the dead-letter topic, read with `kafka_offsets`; the dump has the changes of the dead letters before it
+    dead_letter_offset: int = 0
     #: the patterns of the request; None if it asked for all tables
     requested: tuple[str, ...] | None = None
     tables: tuple[Table, ...] = ()

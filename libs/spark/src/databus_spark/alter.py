@@ -76,7 +76,7 @@ def row_change(before: Table, after: Table, query: str, types: TypeOptions) -> R
             initial = initial_value(column, added, types, in_key=column.name in key)
             in_place = initial == NULL and index >= len(before.columns)
         else:
-            raise CannotApply(f"where column {column.name} comes from cannot be told")
+            raise CannotApply(f"it is not certain where column {column.name} comes from")
         columns[column.name] = f"cast({initial} as {lake_type(column, types)})"
         only_schema = only_schema and in_place
         is_identity = is_identity and source is not None and in_place

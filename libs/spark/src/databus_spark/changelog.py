@@ -146,7 +146,7 @@ class ChangeLog:
     def changes(self, after: int, last: int) -> dict[TableName, TableChanges]:
         """Return what the log has of each table after one transaction, up to and with another one.
 
-        Records whose table cannot be told are under ("", "").
+        Records whose table is not known are under ("", "").
         """
         return table_changes(self.read(after).where(between(after, last)))
 

@@ -1,41 +1,55 @@
 """Dead letters of the publisher, as entries of a change log: a mirror must not miss a change without a word."""
 
-from pyspark.sql import DataFrame
+import re
+from collections.abc import Iterable
 
-from databus import names
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
 from databus.settings.rules import DEFAULT_OUTPUT
 from databus_spark.messages import header
+from databus_spark.sequences import last_of
+from databus_spark.types import literal
 
-#: reasons with which the publisher parks the whole table, and loads it again
+#: reasons with which the publisher parks the whole table
 _PARKED = "'parked', 'skipped'"
 
 
-def decode_dead_letters(letters: DataFrame) -> DataFrame:
+def decode_dead_letters(letters: DataFrame, tables: Iterable[str], after: int, last: int) -> DataFrame:
     """Decode records of the dead-letter topic, read with their headers, to entries with the action `invalid`.
 
-    The columns are those of `databus_spark.messages.decode_records`. Tombstones, and what is not about a change that
-    the lake misses, are left out. The value stays in the dead letter.
+    `after`, `last` and the columns are those of `databus_spark.messages.decode_records`. Only letters are kept whose
+    table matches one of the patterns `tables`, and whose change the lake misses. The value stays in the dead letter.
     """
-    sequence = header(names.SEQUENCE_HEADER)
-    missing = (
-        f"{header('reason')} not in ({_PARKED}) and {header('output')} = '{DEFAULT_OUTPUT}' "
-        f"and {header('format')} = 'databus' and {header('table')} <> '' and {sequence} is not null"
+    full_name = f"concat({header('schema')}, '.', {header('table')})"
+    belongs = " or ".join(f"{full_name} like {literal(_like(pattern))}" for pattern in tables)
+    sequence = f"format_string('%016d-%010d', cast({header('transaction')} as bigint), cast({header('row')} as bigint))"
+    return (
+        letters.where(f"{header('reason')} not in ({_PARKED}) and {header('table')} <> '' and ({belongs})")
+        .where(f"{header('output')} = '{DEFAULT_OUTPUT}' and {header('format')} = 'databus'")
+        .withColumn("_seq", sql.expr(sequence))
+        .selectExpr(
+            # one that comes late must not be overlooked
+            f"if(_seq > '{last_of(after)}', _seq, '{last_of(last)}') as _seq",
+            f"{header('schema')} as _schema",
+            f"{header('table')} as _table",
+            "'invalid' as _action",
+            "0 as _row",
+            f"concat('it is a dead letter: ', {header('error')}) as _query",
+            "array(key, cast(null as binary)) as cells",
+            "cast(null as bigint) as _version",
+            "cast(null as string) as _definition",
+            f"{header('file')} as _file",
+            f"cast({header('end')} as bigint) as _position",
+            "topic as _topic",
+            "partition as _partition",
+            "offset as _offset",
+            "timestamp as _time",
+            "cast(timestamp as date) as _day",
+        )
     )
-    return letters.where(missing).selectExpr(
-        f"{sequence} as _seq",
-        f"{header('schema')} as _schema",
-        f"{header('table')} as _table",
-        "'invalid' as _action",
-        "0 as _row",
-        f"concat('it is a dead letter: ', {header('error')}) as _query",
-        "array(key, cast(null as binary)) as cells",
-        "cast(null as bigint) as _version",
-        "cast(null as string) as _definition",
-        f"{header('file')} as _file",
-        f"cast({header('end')} as bigint) as _position",
-        "topic as _topic",
-        "partition as _partition",
-        "offset as _offset",
-        "timestamp as _time",
-        "cast(timestamp as date) as _day",
-    )
+
+
+def _like(pattern: str) -> str:
+    """Turn a pattern with `*` and `?` into one of SQL's LIKE."""
+    return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%").replace("?", "_")

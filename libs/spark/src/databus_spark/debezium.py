@@ -174,7 +174,7 @@ def _parsed(records: DataFrame, newest: Newest, types: TypeOptions) -> DataFrame
 
 
 def _fits(column: Field, index: int, types: TypeOptions) -> str:
-    """Build the SQL that tells whether a record with another schema has the values of a column, or lacks it."""
+    """Build the SQL condition of whether a record with another schema has the values of a column, or lacks it."""
     # A name in another case would not be found in the payload.
     lacks = f"not array_contains(_lower, {literal(column.field.lower())})"
     return f"if(get(_theirs, {index}) is null, {lacks}, {fits(column, f'get(_theirs, {index})', types)})"

@@ -104,7 +104,7 @@ _UNAVAILABLE_TEXTS = ", ".join(
 )
 _LACKS = "has no value, because the binlog lacked it: set binlog_row_image=FULL, and begin with a new snapshot"
 _MISFIT = "has a value that does not fit its schema: leave the record out, by its offset"
-#: of a BIGINT UNSIGNED, whose schema does not tell it
+#: of a BIGINT UNSIGNED, whose schema does not show it
 _UNKNOWN_PRECISION = 38
 _PRECISION, _SCALE, _LENGTH = "connect.decimal.precision", "scale", "length"
 
@@ -153,7 +153,7 @@ def _error(field: Field, text: str) -> str:
 
 
 def fits(field: Field, other: str, types: TypeOptions) -> str:
-    """Build the SQL that tells whether values of the same column in another schema, `other`, are read alike."""
+    """Build the SQL condition of whether values of the same column in another schema, `other`, are read alike."""
     if field.name in _SPECIAL or connect_type(field, types).lake == "variant":
         same = f"{other}.type = {literal(field.type)} and {other}.name = {literal(field.name)}"
         parameter = f"cast({other}.parameters[{{}}] as int)".format

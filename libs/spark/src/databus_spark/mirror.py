@@ -171,7 +171,7 @@ class Mirror:
         match statement.action:
             case "create" if not statement.is_reset and not self._is_known:
                 if table.primary_key:
-                    raise TableParked("CREATE TABLE IF NOT EXISTS does not tell whether it had rows")
+                    raise TableParked("CREATE TABLE IF NOT EXISTS does not show whether it had rows")
             case "create" | "truncate" if statement.is_reset or before is None:
                 # CREATE TABLE … SELECT, and the TRUNCATE of a backfill, have rows in the same transaction
                 self.reset(table, transaction)
@@ -224,7 +224,7 @@ class Mirror:
                 # `first` and `last` of images may be before and after the transactions that are wanted
                 exact = self._log.changes_of(self.name, after, last, self._condition)
                 if any(exact.definitions[each.version].primary_key for each in exact.images):
-                    raise TableParked("its earlier rows are not in the lake")
+                    raise TableParked("its earlier rows are not in the lake", any_dump=True)
             return  # a table without a key has no mirror
         if any(not same_rows(changes.definitions[each.version], table) for each in images):
             exact = self._log.changes_of(self.name, after, last, self._condition)

@@ -68,7 +68,7 @@ class TableChanges(msgspec.Struct, frozen=True):
 def table_changes(entries: DataFrame) -> dict[TableName, TableChanges]:
     """Return what entries of the change log have of each table.
 
-    Records whose table cannot be told are under ("", "").
+    Records whose table is not known are under ("", "").
     """
     groups = entries.groupBy("_schema", "_table", "_version").agg(
         sql.max("_definition"),

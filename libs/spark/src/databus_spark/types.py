@@ -91,7 +91,7 @@ def value(column: Column, cell: str, types: TypeOptions) -> str:
 
 
 def converts(column: Column, other: str, types: TypeOptions) -> str:
-    """Build the SQL that tells whether `value` of this column is right for cells of the same column in another table.
+    """Build the SQL condition of whether `value` of this column is right for cells of the same column in another table.
 
     `other` is that column as messages have it, with RawType, EnumValues and SetValues.
     """
@@ -181,7 +181,7 @@ def typed_cells(table: Table, into: Columns, types: TypeOptions) -> list[str]:
 
 
 def lost_values(table: Table, types: TypeOptions) -> dict[str, str]:
-    """Build the SQL, for each column that may have such values, that tells whether a value in `cells` becomes NULL."""
+    """Build the SQL, for each column that may have such values, of whether a value in `cells` becomes NULL."""
     return {
         column.name: f"cells[{index}] is not null and {value(column, f'cells[{index}]', types)} is null"
         for index, column in enumerate(table.columns)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from databus import kafka_client
+from databus import kafka_client, names
 from databus.errors import InvalidSettings
 from databus.events import Table
 from databus.kafka_history import read_history
@@ -44,7 +44,9 @@ _LONG_IDLE = "SET SESSION wait_timeout = 2147483"
 async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest:
     """Write all files of a dump into `folder` and return its complete manifest."""
     topics = (table_topics(settings, table) for table in manifest.tables)
-    offsets = await end_offsets(settings, set().union(*topics))
+    letters = names.dead_letter_topic(settings.name)
+    offsets = await end_offsets(settings, {letters}.union(*topics))
+    letters_end = offsets.pop(letters, {0: 0})[0]
     progress = await read_progress(settings, to_end=True)
     history = await read_history(settings)
     async with connect_pipeline_host(settings.source, progress) as (host, catalog):
@@ -71,6 +73,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.identity}",
         position=view.position,
         kafka_offsets=offsets,
+        dead_letter_offset=letters_end,
         tables=tuple(shown.table for shown in published),
         files=tuple(files),
     )

@@ -103,7 +103,7 @@ COMMANDS = (
         "verify",
         "compare mirrors with their tables in the database",
         "Compare mirrors with their tables in the database, as of one transaction. A new dump of the tables is taken, "
-        "and the sink goes on meanwhile. Prints a line for each table, also for those that only the database or "
+        "and the sink keeps running meanwhile. Prints a line for each table, also for those that only the database or "
         f"only the lake has. {_EXIT_CODES.format(good='equal', bad='differs, lacks mirror or table, or is parked')}",
         _configure_verify,
         _in_session(_verify),
@@ -111,7 +111,7 @@ COMMANDS = (
     Command(
         "resync",
         "let the running sink load mirrors again from a new dump",
-        "Let the running sink load mirrors again, each from a new dump, while all other tables go on; parked tables, "
+        "Let the running sink load mirrors again, each from a new dump, while all other tables flow; parked tables, "
         "too. Shows what the sink does until all are loaded; Ctrl-C stops that, not the sink. "
         f"{_EXIT_CODES.format(good='loaded', bad='could not be')}",
         _configure_resync,

@@ -1,4 +1,4 @@
-"""Compare a lake's tables with a dump: as of one transaction, while the sink and the database go on.
+"""Compare a lake's tables with a dump: as of one transaction, while the sink and the database keep running.
 
 The dump of a table is loaded beside its mirror, and what the change log has after the dump is added to it, up to the
 mirror's transaction. So both must have the same rows. A table that only one of both has counts after the change log has
@@ -94,7 +94,7 @@ class Comparison:
         """Return whether the change log has all changes that the dump has.
 
         While the lake's tables are quiet, the sink only notes in memory which transactions of other tables it has
-        passed. Then the offsets tell.
+        passed. Then the offsets show it.
         """
         state, base = self._log.state(), self.dump.base
         ends = [(topic, partition, end) for topic, each in base.passed.items() for partition, end in each.items()]

@@ -34,6 +34,8 @@ class Batch:
     end: LogState
     #: topic → why records before the batch are missing
     lost: dict[str, Loss]
+    #: the last transaction that was published when the batch was searched for; no missing record is of a later one
+    published: int
     #: number of offsets after the starts in Kafka, of this batch and of later ones
     waiting: int
     #: whether it has all that was published when it was searched for
@@ -64,8 +66,8 @@ class Cuts:
             return None
         if progress.transaction < state.transaction:
             raise FatalError(
-                "the pipeline has begun anew, and its order does not continue that of the lake: stop the sink, "
-                "remove the lake, and start the sink again"
+                "the pipeline was started from the beginning, and its order does not continue that of the lake: "
+                "stop the sink, remove the lake, and start the sink again"
             )
         partitions = await list_partitions(self._settings)
         ends = await stable_ends(self._written, self._committed, partitions)
@@ -82,6 +84,7 @@ class Cuts:
             by_topic(starts),
             LogState(last, _merged(state.offsets, by_topic(ends)), gone=found.gone),
             found.lost,
+            later.transaction if later else last,
             waiting,
             last == progress.transaction,
         )

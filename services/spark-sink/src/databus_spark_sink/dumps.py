@@ -1,9 +1,9 @@
 """Dumps: fetch the files of one, read them, and load them into mirrors."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +18,7 @@ from databus.progress import Progress
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_binlog import Position
+from databus_changes.tables import TableName
 from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import Say, download, files_of, read_rows
 from databus_spark.folder import Folder
@@ -59,18 +60,26 @@ async def request(settings: Settings, api: DumpApi, tables: list[str]) -> tuple[
     return manifest, progress.transaction
 
 
-async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], downloads: Folder) -> PassedDump:
+async def take(
+    settings: Settings,
+    say: Say,
+    api: DumpApi,
+    tables: list[str],
+    downloads: Folder,
+    known: Set[TableName] = frozenset(),
+) -> PassedDump:
     """Request a dump of these tables, download it into the lake, and wait until the pipeline has passed its position.
 
-    After an error, its files are deleted.
+    Tables that are already `known` are not downloaded. After an error, the dump's files are deleted.
     """
     manifest, transaction = await request(settings, api, tables)
-    mirrored = [table for table in _kept(settings, manifest) if table.primary_key]
+    kept = [table for table in _kept(settings, manifest) if (table.schema, table.name) not in known]
+    mirrored = [table for table in kept if table.primary_key]
     folder = downloads.inside(manifest.id)
     try:
         async with api.leased(manifest.id):
             await download(api, say, manifest, mirrored, folder)
-        return await passed(settings, say, manifest, downloads, transaction)
+        return replace(await passed(settings, say, manifest, downloads, transaction), tables=kept)
     except BaseException:
         with suppress(LakeUnavailable):
             await asyncio.to_thread(folder.delete)
@@ -91,16 +100,21 @@ async def passed(
     return PassedDump(manifest, base, _kept(settings, manifest), downloads.inside(manifest.id), transaction)
 
 
-def load_mirrors(spark: SparkSession, lake: Lake, dump: PassedDump) -> None:
-    """Replace mirrors by a dump that is downloaded, each in one commit, and delete its files."""
-    tables = list(filter(has_mirror, dump.tables))
-    try:
-        for table in tables:
-            if lake.load(read_rows(spark, dump.manifest, table, dump.folder, lake.types), table, dump.state(table)):
-                log_loaded(dump, table)
-        lake.tables.add((table.schema, table.name) for table in tables)
-    finally:
-        dump.folder.delete()
+def load_mirror(spark: SparkSession, lake: Lake, dump: PassedDump, table: Table) -> None:
+    """Replace a mirror by the rows of a dump that is downloaded, in one commit, and add what is newer."""
+    name = (table.schema, table.name)
+    parked = lake.tables.parked.get(name)
+    if not has_mirror(table):
+        if parked and lake.mirror(name).definition:
+            lake.tables.park(name, "it has no primary key", parked.transaction, heals=False)
+        else:  # it needs no mirror
+            lake.tables.release(name)
+        return
+    if not parked:  # the mirror goes back to the dump: if the sink is killed then, the table must be loaded again
+        lake.tables.hold(name, "it was being loaded from a dump", dump.transaction)
+    if lake.load(read_rows(spark, dump.manifest, table, dump.folder, lake.types), table, dump.state(table)):
+        log_loaded(dump, table)
+    lake.catch_up()
 
 
 def has_mirror(table: Table) -> bool:

@@ -1,73 +1,108 @@
-"""Loads parked tables again, and those that an operator asks for, from new dumps, while all other tables go on."""
+"""Loads tables from new dumps while all other tables flow.
+
+These are parked tables, those that an operator asks for, and those of patterns that were added to `spark.tables`.
+"""
 
 import asyncio
 import math
 import time
 from contextlib import suppress
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.dump_client import DumpApi
-from databus.errors import DatabusError, DumpUnusable, FatalError
-from databus.events import full_name
+from databus.errors import DatabusError, DumpRefused, FatalError, LakeUnavailable
+from databus.events import first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.runtime import uninterrupted
 from databus.settings import Settings
+from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
-from databus_spark.dump_files import Say
-from databus_spark_sink.dumps import PassedDump, load_mirrors, take
+from databus_spark_sink.dump_job import DumpJob
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.requests import FAILED, Requests
 
 log = get_logger(__name__)
 
-#: pause before a table is loaded again that was parked again, or whose dump failed; each time twice as long
+#: pause before a dump of the same tables is taken again; each time twice as long
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 3600.0
 
 
+class _Target(NamedTuple):
+    """What a dump is taken of."""
+
+    #: a table, or a pattern of `spark.tables`
+    pattern: str
+    #: whether the pattern was added to `spark.tables`
+    is_new: bool = False
+
+
 class Healing:
-    """Fetches dumps of tables in the background, one at a time. They are loaded between two batches."""
+    """Takes one dump after the other."""
 
     def __init__(self, settings: Settings, spark: SparkSession, lake: Lake) -> None:
         self._settings = settings
         self._spark = spark
         self._lake = lake
+        self._filter = TableFilter(settings.spark.tables)
         self._requests = Requests(spark, lake.layout)
         #: the requests that have not ended, and those that have failed
         self._requested: dict[str, TableName] = {}
         self._failed: set[str] = set()
         #: when it was looked for requests, on the monotonic clock
         self._looked = -math.inf
-        #: the table whose dump is being fetched, its requests, and the dump
-        self._fetching: tuple[TableName, list[str], asyncio.Task[PassedDump]] | None = None
-        #: table → when it may be loaded again, on the monotonic clock, and the pause after that
-        self._waits: dict[TableName, tuple[float, float]] = {}
+        #: what is being loaded, the requests for it, and its dump
+        self._loading: tuple[_Target, list[str], DumpJob] | None = None
+        #: when a target may be loaded again, on the monotonic clock, and the pause after that
+        self._waits: dict[_Target, tuple[float, float]] = {}
 
     @property
     def is_pending(self) -> bool:
         """Whether tables are being loaded, or will be at once."""
-        return self._fetching is not None or bool(self._due())
+        return self._loading is not None or bool(self._due())
+
+    @property
+    def degraded(self) -> str:
+        """The patterns whose tables are not loaded yet, for /readyz; empty: none."""
+        return f"not loaded: {first_names(self._new_patterns)}" if self._new_patterns else ""
 
     async def step(self) -> None:
-        """Begin to fetch a dump if a table is to be loaded; load it when it is here."""
-        if self._fetching is None:
+        """Begin to fetch a dump if there are tables to be loaded; load one of its tables when it is here."""
+        if self._loading is None:
             await self._look_for_requests()
-            for name in self._due()[:1]:  # one by one: a dump of a table that is gone fails
-                pause = self._waits.get(name, (0.0, _FIRST_PAUSE))[1]
-                self._waits[name] = time.monotonic() + pause, min(pause * 2, _LONGEST_PAUSE)
-                requests = [request for request, table in self._requested.items() if table == name]
-                self._fetching = name, requests, asyncio.create_task(self._fetch(name, requests))
-        elif self._fetching[2].done():
-            (name, requests, task), self._fetching = self._fetching, None
+            for target in self._due()[:1]:  # one by one: a dump of a table that is gone fails
+                self._begin(target)
+            return
+        target, requests, job = self._loading
+        if job.is_fetched:
             try:
-                await uninterrupted(asyncio.to_thread(self._load, name, requests, task.result()))
+                if not await uninterrupted(asyncio.to_thread(job.load_next)):
+                    self._loading = None
+                    await uninterrupted(asyncio.to_thread(self._end, target, requests, job))
             except (DatabusError, PySparkException, Py4JError) as error:
-                reason = str(error) if isinstance(error, DatabusError) else type(error).__name__
-                log.warning(LogEvent.HEALING_FAILED, f"{full_name(*name)} could not be loaded again: {reason}")
-                self._report_failure(requests, reason, final=isinstance(error, FatalError))
+                self._loading = None
+                await uninterrupted(asyncio.to_thread(self._fail, target, requests, job, error))
+
+    async def close(self) -> None:
+        """Stop fetching."""
+        if self._loading:
+            await self._loading[2].close()
+
+    @property
+    def _new_patterns(self) -> list[str]:
+        return [each for each in self._settings.spark.tables if each not in self._lake.tables.patterns]
+
+    def _due(self) -> list[_Target]:
+        found = [_Target(full_name(*name)) for name in sorted(set(self._requested.values()))]
+        found += [_Target(pattern, is_new=True) for pattern in self._new_patterns]
+        if self._settings.spark.heal == "auto":
+            parked = self._lake.tables.parked.items()
+            names = sorted(name for name, each in parked if each.heals and self._filter.matches(*name))
+            found += [_Target(full_name(*name)) for name in names]
+        return [each for each in found if self._waits.get(each, (0.0, 0.0))[0] <= time.monotonic()]
 
     async def _look_for_requests(self) -> None:
         if time.monotonic() < self._looked + self._settings.spark.trigger:
@@ -80,63 +115,45 @@ class Healing:
         for request in found.keys() - self._requested.keys() - self._failed:
             if (self._requests.text(request) or "").startswith(FAILED):
                 self._failed.add(request)
-            else:
-                self._waits.pop(found[request], None)  # an operator does not wait for earlier failures
+            else:  # an operator does not wait for earlier failures
+                self._waits.pop(_Target(full_name(*found[request])), None)
         self._requested = {request: name for request, name in found.items() if request not in self._failed}
 
-    def _load(self, name: TableName, requests: list[str], dump: PassedDump) -> None:
-        """Load a dump, unless the doubt has ended meanwhile, or there is one that may be newer than the dump."""
-        parked = self._lake.tables.parked.get(name)
-        is_newer = parked is not None and parked.transaction > dump.transaction
-        if is_newer or (parked is None and not requests):
-            dump.folder.delete()
-            return
-        if not any(table.primary_key for table in dump.tables):
-            dump.folder.delete()
-            reason = "has no primary key, or does not match spark.tables any more"
-            if parked:
-                self._lake.tables.park(name, f"it {reason}", parked.transaction, heals=False)
-            raise DumpUnusable(f"{full_name(*name)} {reason}")
-        if parked is None:  # the mirror goes back to the dump: the table must be loaded again if we are killed then
-            self._lake.tables.hold(name, "an operator has it loaded again", dump.transaction)
-        load_mirrors(self._spark, self._lake, dump)
-        self._lake.catch_up()
-        for request, table in self._requests.list().items():
-            if table == name and (request in requests or request in self._failed):
+    def _begin(self, target: _Target) -> None:
+        pause = self._waits.get(target, (0.0, _FIRST_PAUSE))[1]
+        self._waits[target] = time.monotonic() + pause, min(pause * 2, _LONGEST_PAUSE)
+        named = [request for request, name in self._requested.items() if full_name(*name) == target.pattern]
+        requests = [] if target.is_new else named
+
+        def say(step: str) -> None:
+            self._report(requests, step)
+
+        log.info(LogEvent.HEALING_STARTED, f"{target.pattern} is loaded from a new dump", table=target.pattern)
+        job = DumpJob(self._settings, self._spark, self._lake, target.pattern, say, is_requested=bool(requests))
+        self._loading = target, requests, job
+
+    def _end(self, target: _Target, requests: list[str], job: DumpJob) -> None:
+        job.delete_files()
+        if target.is_new and job.is_complete:
+            self._lake.tables.add_pattern(target.pattern)
+        for request, name in self._requests.list().items():
+            if full_name(*name) == target.pattern and (request in requests or request in self._failed):
                 self._requests.remove(request)
                 self._requested.pop(request, None)
 
-    async def close(self) -> None:
-        """Stop fetching."""
-        if self._fetching:
-            task = self._fetching[2]
-            task.cancel()
-            with suppress(asyncio.CancelledError, DatabusError):
-                await task
-
-    def _due(self) -> list[TableName]:
-        names = sorted(set(self._requested.values()))
-        if self._settings.spark.heal == "auto":
-            names += sorted(name for name, each in self._lake.tables.parked.items() if each.heals)
-        return [name for name in names if self._waits.get(name, (0.0, 0.0))[0] <= time.monotonic()]
-
-    async def _fetch(self, name: TableName, requests: list[str]) -> PassedDump:
-        table = full_name(*name)
-        log.info(LogEvent.HEALING_STARTED, f"{table} is loaded again from a new dump", table=table)
-        say = self._reporter(requests)
-        say("waiting until dump-api has taken a dump")
-        async with DumpApi(self._settings.dumps.url) as api:
-            return await take(self._settings, say, api, [table], self._lake.downloads)
-
-    def _reporter(self, requests: list[str]) -> Say:
-        def say(step: str) -> None:
-            for request in requests:
-                self._requests.report(request, step)
-
-        return say
-
-    def _report_failure(self, requests: list[str], reason: str, *, final: bool) -> None:
-        self._reporter(requests)(f"{FAILED}{reason}" if final else f"tried again soon, because {reason}")
-        for request in requests if final else ():
+    def _fail(self, target: _Target, requests: list[str], job: DumpJob, error: Exception) -> None:
+        reason = str(error) if isinstance(error, DatabusError) else type(error).__name__
+        log.warning(LogEvent.HEALING_FAILED, f"{target.pattern} could not be loaded: {reason}", table=target.pattern)
+        with suppress(LakeUnavailable):
+            job.delete_files()
+        if target.is_new and isinstance(error, DumpRefused):  # no table matches; if one is created, the log has it all
+            self._lake.tables.add_pattern(target.pattern)
+        is_final = isinstance(error, FatalError)
+        self._report(requests, f"{FAILED}{reason}" if is_final else f"tried again soon, because {reason}")
+        for request in requests if is_final else ():
             self._failed.add(request)
             self._requested.pop(request, None)
+
+    def _report(self, requests: list[str], text: str) -> None:
+        for request in requests:
+            self._requests.report(request, text)

@@ -58,7 +58,7 @@ class Lake:
     ) -> None:
         """Open a lake, and bring its mirrors to the change log's state.
 
-        `tables` are the patterns of the tables that belong to it. `publishes` tells whether a topic may have records of
+        `tables` are the patterns of the tables that belong to it. `publishes` says whether a topic may have records of
         a table. `types` are the options of all mirrors, `rules` those by which rows are published.
         """
         self._spark = spark
@@ -68,6 +68,7 @@ class Lake:
         self._rules = rules
         #: dumps that are being loaded
         self.downloads = Folder(spark, layout.downloads)
+        self._patterns = tables
         self._filter = TableFilter(tables)
         self.log = ChangeLog(spark, layout.changes)
         #: whether a dump was loaded, and the change log has begun after it
@@ -78,8 +79,14 @@ class Lake:
             )
         self.state = self.log.state() if self.is_loaded else LogState()
         self.tables = TableStates(spark, layout.tables)
+        if self.is_loaded:
+            self.tables.forget_patterns(tables, self.state.transaction)
+        else:
+            self.tables.patterns = tables
         self._quarantine = Quarantine(spark, self.log, layout.quarantine)
         self._mirrors: dict[TableName, Mirror] = {}
+        #: topic → the last transaction of which records may be missing, since the start of the sink
+        self._lost: dict[str, int] = {}
         #: tables whose mirrors are behind the change log
         self._behind: set[TableName] = set()
         self._pool = ThreadPoolExecutor(_PARALLEL, "mirror")
@@ -106,6 +113,10 @@ class Lake:
         Returns whether the mirror has the state then; otherwise the table is parked.
         """
         name = (table.schema, table.name)
+        lost = max((last for topic, last in self._lost.items() if self._publishes(topic, name)), default=-1)
+        if state.transaction < lost:
+            self.tables.park(name, "records that are newer than its dump are missing", lost)
+            return False
         try:
             self.mirror(name).load(rows, table, state)
         except TableParked as error:
@@ -139,27 +150,34 @@ class Lake:
             if names
         )
 
-    def park_tables_of(self, topic: str, reason: str, transaction: int, *, dropped: bool = True) -> None:
-        """Park all tables that a topic may have records of; what is missing is not after the transaction.
+    def lose(self, topic: str, reason: str, transaction: int, *, dropped: bool = True) -> None:
+        """Park all tables that a topic may have records of: some are missing, none of them after the transaction.
 
         `dropped`: also those that have no mirror, because they were dropped.
         """
+        self._lost[topic] = transaction
+        if not self._park_tables_of(topic, reason, transaction, dropped=dropped):
+            text = "its tables are loaded with their next records, or at once by databus-spark-sink resync SCHEMA.TABLE"
+            log.warning(LogEvent.RECORDS_MISSING, f"{reason}: {text}", topic=topic)
+
+    def _park_tables_of(self, topic: str, reason: str, transaction: int, *, dropped: bool = True) -> bool:
+        """Park all tables that a topic may have records of. Return whether there are any."""
         known = [name for name in self.tables.known if self._publishes(topic, name)]
         for name in known:
             if dropped or self._has_mirror(name):
                 self.tables.park(name, reason, transaction)
-        if not known:
-            text = "its tables are loaded with their next records, or at once by databus-spark-sink resync SCHEMA.TABLE"
-            log.warning(LogEvent.RECORDS_MISSING, f"{reason}: {text}", topic=topic)
+        return bool(known)
 
     def apply(self, records: DataFrame | None, end: LogState, dead_letters: DataFrame | None = None) -> None:
         """Write the Kafka records between the change log's state and `end`, which are all up to a transaction.
 
         `records` are those of the tables' topics.
         """
-        decoded = [] if records is None else [messages.decode_records(records, self.state.transaction, end.transaction)]
+        after, last, decoded = self.state.transaction, end.transaction, list[DataFrame]()
+        if records is not None:
+            decoded.append(messages.decode_records(records, after, last))
         if dead_letters is not None:
-            decoded.append(decode_dead_letters(dead_letters))
+            decoded.append(decode_dead_letters(dead_letters, self._patterns, after, last))
         if not decoded:
             self.state = msgspec.structs.replace(end, mirrored=self.state.mirrored)
             self.catch_up()
@@ -207,7 +225,7 @@ class Lake:
         for statement in unknown.statements:
             if statement.query != messages.FOREIGN:
                 reason = f"{statement.place} cannot be used: {statement.query}"
-                self.park_tables_of(statement.topic, reason, statement.transaction)
+                self._park_tables_of(statement.topic, reason, statement.transaction)
         for rename in renames(changes):
             self._rename(rename, changes)
         list(self._pool.map(lambda name: self._advance(name, changes[name], last), sorted(changes)))
@@ -224,7 +242,7 @@ class Lake:
                     self.mirror(name).advance(changes, last)
             except TableParked as error:
                 self._behind.discard(name)
-                self.tables.park(name, str(error), last, heals=error.heals)
+                self.tables.park(name, str(error), -1 if error.any_dump else last, heals=error.heals)
             except (PySparkException, Py4JError) as error:
                 self._set_behind(name, error)
             else:

@@ -165,6 +165,7 @@ async def starting_offsets(settings: Settings, manifest: Manifest) -> Offsets:
     """
     earliest = await _earliest_offsets(settings)
     starts = {topic: dict(partitions) for topic, partitions in earliest.items()}
+    starts[names.dead_letter_topic(settings.name)] = {0: manifest.dead_letter_offset}  # also if it does not exist yet
     for topic, offsets in manifest.kafka_offsets.items():
         for partition, offset in offsets.items():
             if topic not in earliest:

@@ -80,7 +80,6 @@ async def keep_up_to_date(
             for periodic in background:
                 stack.push_async_callback(periodic.close)
             while True:
-                await healing.step()
                 await maintenance.step()
                 for periodic in background:
                     periodic.step()
@@ -92,9 +91,10 @@ async def keep_up_to_date(
                     _set_metrics(lake.state)
                 elif lake.is_behind:
                     await uninterrupted(asyncio.to_thread(_catch_up, lake))
+                await healing.step()  # after the batch: a dump must not be older than records that the batch skips
                 lag.written(batch, looked, is_behind=lake.is_behind)
                 health.up()
-                health.degraded = lake.degraded
+                health.degraded = "; ".join(filter(None, (lake.degraded, healing.degraded)))
                 if until_idle and not batch and not healing.is_pending:
                     if lake.is_behind:
                         raise LakeUnavailable(f"the lake is not up to date ({lake.degraded})")
@@ -116,7 +116,7 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
                 log.warning(LogEvent.RECORDS_MISSING, text, topic=topic)
                 continue
             # Topics are deleted after their tables were dropped: that must not park these tables.
-            lake.park_tables_of(topic, loss.reason, batch.end.transaction, dropped=not loss.was_deleted)
+            lake.lose(topic, loss.reason, batch.published, dropped=not loss.was_deleted)
         read = partial(read_records, spark, settings.kafka, ends=batch.end.offsets)
         lake.apply(read(batch.starts | {letters: {}}), batch.end, read({letters: batch.starts.get(letters, {})}))
 

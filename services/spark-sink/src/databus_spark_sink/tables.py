@@ -12,6 +12,7 @@ from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_PARKED
+from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark.formats import open_table
 from databus_spark.types import TypeOptions, literal
@@ -27,10 +28,17 @@ class Parked(msgspec.Struct, frozen=True):
     reason: str
     #: whether the table can be mirrored after it is loaded again
     heals: bool
-    #: ordinal of the last transaction that the mirror may have
+    #: ordinal of the last transaction that a dump must have from which the table is loaded again
     transaction: int
     #: in seconds since the epoch
     since: float
+
+
+class _Settings(msgspec.Struct, frozen=True):
+    """The text of each commit: the settings with which the mirrors were made."""
+
+    types: TypeOptions
+    patterns: list[str]
 
 
 class TableStates:
@@ -42,9 +50,12 @@ class TableStates:
         self._states: dict[TableName, Parked | None] = {}
         #: options with which the mirrors were made that are not parked
         self.types = TypeOptions()
+        #: patterns of `spark.tables` whose tables were loaded
+        self.patterns: list[str] = []
         if self._table.exists:
             if text := self._table.text():
-                self.types = msgspec.json.decode(text, type=TypeOptions)
+                settings = msgspec.json.decode(text, type=_Settings)
+                self.types, self.patterns = settings.types, settings.patterns
             for row in self._table.read().collect():
                 is_parked = row.state == "parked"
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
@@ -63,7 +74,27 @@ class TableStates:
 
     def add(self, names: Iterable[TableName]) -> None:
         """Add tables, unless they are known."""
-        self._write({name: None for name in names if name not in self._states})
+        if new := [name for name in names if name not in self._states]:
+            self._write(dict.fromkeys(new))
+
+    def forget_patterns(self, present: list[str], transaction: int) -> None:
+        """Forget patterns that are not in `spark.tables` any more.
+
+        Tables that match it again did not follow the change log meanwhile: they are parked until they are loaded.
+        """
+        before, now = TableFilter(self.patterns), TableFilter(present)
+        for name in self.known:
+            if now.matches(*name) and not before.matches(*name):
+                self.hold(name, "it did not match spark.tables for a time", transaction)
+        kept = [pattern for pattern in self.patterns if pattern in present]
+        if kept != self.patterns:
+            self.patterns = kept
+            self._write({})
+
+    def add_pattern(self, pattern: str) -> None:
+        """Add a pattern of `spark.tables` whose tables were loaded."""
+        self.patterns = [*self.patterns, pattern]
+        self._write({})
 
     def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
         """Park a table; `heals`: whether it can be mirrored after it is loaded again."""
@@ -74,9 +105,10 @@ class TableStates:
         self._write({name: Parked(reason, True, transaction, time.time())})
 
     def release(self, name: TableName) -> None:
-        """Let a table go on, if it is parked."""
+        """Let a table flow again, if it is parked."""
         if name in self.parked:
-            log.info(LogEvent.MIRROR_RELEASED, f"the mirror of {full_name(*name)} goes on", table=full_name(*name))
+            table = full_name(*name)
+            log.info(LogEvent.MIRROR_RELEASED, f"{table} is not parked any more", table=table)
             self._write({name: None})
 
     def change_types(self, types: TypeOptions, names: list[TableName], transaction: int) -> None:
@@ -88,14 +120,12 @@ class TableStates:
         for name in names:
             log.error(
                 LogEvent.MIRROR_PARKED,
-                f"the mirror of {full_name(*name)} is parked, because {reason}; all other tables go on",
+                f"the mirror of {full_name(*name)} is parked, because {reason}; all other tables flow",
                 table=full_name(*name),
             )
         self._write(dict.fromkeys(names, Parked(reason, heals, transaction, time.time())))
 
     def _write(self, changed: dict[TableName, Parked | None]) -> None:
-        if not changed:
-            return
         with self._lock:
             self._states |= changed
             SINK_PARKED.set(len(self.parked))
@@ -103,8 +133,8 @@ class TableStates:
             # Java reads the rows from JSON. `createDataFrame` would need Python on each executor.
             text = literal(msgspec.json.encode(rows).decode())
             states = self._table.spark.sql(f"SELECT inline(from_json({text}, 'array<struct<{_COLUMNS}>>'))")
-            types = msgspec.json.encode(self.types).decode()
-            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), types)
+            settings = msgspec.json.encode(_Settings(self.types, self.patterns)).decode()
+            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), settings)
 
 
 def _row(name: TableName, parked: Parked | None) -> dict[str, object]:

@@ -1,0 +1,81 @@
+"""A dump of some tables that is fetched in the background, and loaded table by table between batches."""
+
+import asyncio
+from contextlib import suppress
+
+from pyspark.sql import SparkSession
+
+from databus.dump_client import DumpApi
+from databus.errors import DatabusError, DumpUnusable
+from databus.events import Table
+from databus.settings import Settings
+from databus_spark.dump_files import Say
+from databus_spark_sink.dumps import PassedDump, load_mirror, take
+from databus_spark_sink.lake import Lake
+
+
+class DumpJob:
+    """One dump. `is_requested`: an operator wants the tables to be loaded, also if they are not parked."""
+
+    def __init__(
+        self, settings: Settings, spark: SparkSession, lake: Lake, pattern: str, say: Say, *, is_requested: bool
+    ) -> None:
+        """Begin to fetch a dump of the tables that match a pattern."""
+        self._settings = settings
+        self._spark = spark
+        self._lake = lake
+        self._pattern = pattern
+        self._say = say
+        self._is_requested = is_requested
+        self._fetching = asyncio.create_task(self._fetch())
+        #: the tables that are not loaded yet; None before the first one
+        self._left: list[Table] | None = None
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the dump is here, or could not be fetched."""
+        return self._fetching.done()
+
+    def load_next(self) -> bool:
+        """Load the next table; return whether there was one. Raises what went wrong when the dump was fetched."""
+        dump = self._fetching.result()
+        if self._left is None:
+            if self._is_requested and not any(table.primary_key for table in dump.tables):
+                raise DumpUnusable(f"{self._pattern} has no primary key, or does not match spark.tables any more")
+            self._left = [table for table in dump.tables if self._is_due(table, dump)]
+        if self._left:
+            load_mirror(self._spark, self._lake, dump, self._left.pop())
+            return True
+        return False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no table of the dump is in doubt that could be loaded again."""
+        parked = self._lake.tables.parked
+        found = (parked.get((table.schema, table.name)) for table in self._fetching.result().tables)
+        return not any(each and each.heals for each in found)
+
+    def delete_files(self) -> None:
+        """Delete the files of the dump."""
+        if not self._fetching.exception():
+            self._fetching.result().folder.delete()
+
+    async def close(self) -> None:
+        """Stop fetching."""
+        self._fetching.cancel()
+        with suppress(asyncio.CancelledError, DatabusError):
+            await self._fetching
+
+    async def _fetch(self) -> PassedDump:
+        self._say("waiting until dump-api has taken a dump")
+        tables = self._lake.tables
+        complete = set() if self._is_requested else set(tables.known) - tables.parked.keys()
+        async with DumpApi(self._settings.dumps.url) as api:
+            return await take(self._settings, self._say, api, [self._pattern], self._lake.downloads, complete)
+
+    def _is_due(self, table: Table, dump: PassedDump) -> bool:
+        """Return whether a table is to be loaded: its doubt may have ended meanwhile, or may be newer than the dump."""
+        name = (table.schema, table.name)
+        if parked := self._lake.tables.parked.get(name):
+            return parked.transaction <= dump.transaction
+        return self._is_requested or name not in self._lake.tables.known
