@@ -15,7 +15,7 @@ from common.connections import Execute, connected
 from common.waiting import eventually
 from databus.errors import SchemaMismatch, SourceUnavailable
 from databus.events import Row, Table
-from databus.names import progress_topic
+from databus.names import dead_letter_topic, progress_topic
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
 from databus.source_connection import connect_source
@@ -98,7 +98,13 @@ async def test_kafka_offsets_are_the_ends_of_the_topics(api: Api, schema: str, e
     topic = f"{schema}.{schema}.t"
     await create_topic(kafka, topic, partitions=2)
     await produce(kafka, topic, b"one", b"two", b"three", partition=1)
-    assert (await api.take_dump())["kafka_offsets"] == {topic: {"0": 0, "1": 3}}
+    manifest = await api.take_dump()
+    assert manifest["kafka_offsets"] == {topic: {"0": 0, "1": 3}}
+    assert manifest["dead_letter_offset"] == 0
+    letters = dead_letter_topic(schema)
+    await create_topic(kafka, letters)
+    await produce(kafka, letters, b"a letter", b"another one")
+    assert (await api.take_dump())["dead_letter_offset"] == 2
 
 
 async def rows_in(view: View, table: Table) -> list[Row]:

@@ -91,8 +91,8 @@ async def keep_up_to_date(
                     _set_metrics(lake.state)
                 elif lake.is_behind:
                     await uninterrupted(asyncio.to_thread(_catch_up, lake))
-                await healing.step()  # after the batch: a dump must not be older than records that the batch skips
                 lag.written(batch, looked, is_behind=lake.is_behind)
+                await healing.step()  # after the batch: a dump must not be older than records that the batch skips
                 health.up()
                 health.degraded = "; ".join(filter(None, (lake.degraded, healing.degraded)))
                 if until_idle and not batch and not healing.is_pending:
