@@ -1,6 +1,7 @@
 """Replays the change log of a storm's lake: from an earlier version of a mirror, it must make the present one."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from random import Random
 
 from pyspark.sql import SparkSession
@@ -14,6 +15,7 @@ from databus_spark.errors import CannotRebuild
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror
+from databus_spark.mirror_state import decode_state
 from databus_spark.mirror_versions import version_as_of
 from databus_spark.renames import renames
 from databus_spark_sink.tables import TableStates
@@ -38,6 +40,9 @@ def replay(
     if mirror.definition is None or start is None or start[1].dropped:
         return None
     version, state = start
+    newer = takewhile(lambda commit: commit[0] != version, mirror.table.commits())
+    if any(decode_state(text).base not in (None, state.base) for _, text in newer if text):
+        return None
     replayed.begin(mirror.table.read(version), state)
     try:
         changes = replayed.changes(last)
