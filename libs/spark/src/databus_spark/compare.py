@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
 from databus_spark.types import identifier
@@ -47,24 +47,26 @@ def differences(original: DataFrame, copy: DataFrame, keys: Sequence[str]) -> Di
     def folded(rows: DataFrame, name: str) -> DataFrame:
         return rows.selectExpr(f"struct({key}) as _key", f"struct({values}) as {name}")
 
-    joined = folded(original, "_a").join(folded(copy, "_b"), "_key", "full_outer")
+    copies = folded(copy, "_b").groupBy("_key").agg(sql.first("_b").alias("_b"), sql.count("*").alias("_copies"))
     verdict = (
         "case when _b is null then 'missing' when _a is null then 'invented' when _a <=> _b then '' "
         "else 'different' end as _verdict"
     )
-    judged = joined.selectExpr("_key", verdict).persist()
-    try:
-        counts = {row[0]: row[1] for row in judged.groupBy("_verdict").count().collect()}
+    joined = folded(original, "_a").join(copies, "_key", "full_outer")
+    judged = joined.selectExpr("_key", "_a is not null as _is_original", "_copies - 1 as _repeated", verdict)
+    sums = judged.groupBy("_verdict").agg(
+        sql.count("*"), sql.count_if("_is_original"), sql.coalesce(sql.sum("_repeated"), sql.lit(0))
+    )
+    found = sums.collect()
+    counts = {each: count for each, count, _, _ in found}
+    wrong: list[Row] = []
+    if counts.keys() - {""}:
         first = judged.where("_verdict <> ''").orderBy("_key").limit(_EXAMPLES)
         wrong = first.selectExpr("_verdict", "to_json(_key)").collect()
-    finally:
-        judged.unpersist()
-    copies = copy.groupBy(*map(sql.col, map(identifier, keys))).count().where("count > 1")
-    repeated = copies.selectExpr("coalesce(sum(count - 1), 0)").collect()[0][0]
     return Differences(
-        original.count(),
+        sum(originals for _, _, originals, _ in found),
         counts.get("missing", 0),
-        counts.get("invented", 0) + repeated,
+        counts.get("invented", 0) + sum(repeated for _, _, _, repeated in found),
         counts.get("different", 0),
         [f"{row[0]} {row[1]}" for row in wrong],
     )

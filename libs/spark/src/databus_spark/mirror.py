@@ -101,9 +101,9 @@ class Mirror:
     def advance(self, changes: TableChanges, last: int) -> None:
         """Follow the change log up to a transaction; `changes` is what it has of the table until then.
 
-        Raises TableParked.
+        If the mirror has a `base`, they are those of the method `changes`. Raises TableParked.
         """
-        if (self.state and self.state.base) or self._may_have_been_dropped(changes):
+        if self._may_have_been_dropped(changes):
             changes = self.changes(last)
         after = self.state.transaction if self.state else -1
         statements = [each for each in changes.statements if after < each.transaction <= last]

@@ -53,9 +53,15 @@ class Comparison:
 
     def obstacle(self, name: TableName) -> Verdict | None:
         """Return what is to be said of a table that cannot be compared; None if it can be."""
-        text = f"the mirror of {full_name(*name)} does not get what the change log has: does the sink run?"
-        _wait(lambda: bool(self._parked(name)) or not self._is_pending(name), text)
-        if parked := self._parked(name):
+        parked: Parked | None = None
+
+        def is_settled() -> bool:
+            nonlocal parked
+            parked = self._parked(name)
+            return parked is not None or not self._is_pending(name)
+
+        _wait(is_settled, f"the mirror of {full_name(*name)} does not get what the change log has: does the sink run?")
+        if parked:
             return verdicts.parked(name, parked)
         table = self.tables.get(name)
         if table and not table.primary_key:
