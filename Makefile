@@ -30,8 +30,8 @@ down: ## Stop everything that was started here
 test: setup ## Run the tests on real servers, but those marked `slow` or `lake`, in four processes (T=path runs one)
 	$(BIN)/pytest $(or $(T),-m "not lake and not slow" -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
 
-test-slow: setup ## Run slow tests: servers that restart, wheels in environments of their own, long outages
-	$(BIN)/pytest -m slow
+test-slow: setup ## Run slow tests: servers that restart, wheels in environments of their own, long outages, a lake of 200 tables
+	$(BIN)/pytest -m slow -o faulthandler_timeout=1200
 
 test-lake: setup ## Run slow tests and rare cases of the lake: types, formats, history, statements, doubts, functions for Spark jobs
 	$(BIN)/pytest -m lake tests/integration

@@ -10,7 +10,7 @@ from databus_spark.formats import open_table
 from integration.sink import ALTER, INSERT, UPDATE, Sink
 from integration.sink_peers import describe_table
 
-pytestmark = [pytest.mark.lake, leaves_sockets, pytest.mark.parametrize("table_format", ["iceberg"], indirect=True)]
+pytestmark = [pytest.mark.slow, leaves_sockets, pytest.mark.parametrize("table_format", ["iceberg"], indirect=True)]
 
 
 async def test_one_of_200_tables_is_parked_and_the_others_are_right(sink: Sink) -> None:
