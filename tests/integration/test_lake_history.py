@@ -116,7 +116,7 @@ def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark:
         "0000000000000005",
     ]
     # Delta's history still has the version, but not its files; Iceberg's has neither
-    with pytest.raises(CannotRebuild, match=r"items at transaction 3: .* \(spark\.maintain(\.keep)?\)"):
+    with pytest.raises(CannotRebuild, match=r"items at transaction 3 any more: .* \(spark\.maintain(\.keep)?\)"):
         history.rebuilt("3")
     late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late", TypeOptions(), ())
     with pytest.raises(TableParked, match="does not have all that is newer than its dump"):
@@ -157,4 +157,25 @@ def test_a_mirror_that_is_behind_is_written_with_the_next_batch_though_that_has_
 
     assert not history.lake.is_behind
     assert history.rebuilt("2") == [{"id": 1}, {"id": 2}]
+    history.close()
+
+
+def test_a_mirror_that_is_behind_when_records_are_lost_stays_parked(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(spark, Layout((tmp_path / "lake").as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+
+    def fail(*_: object) -> None:
+        raise PySparkException("a disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mirror, "advance", fail)
+        history.add(0, ITEMS, Action.INSERT, [[b"1"]])
+    assert history.lake.is_behind
+
+    history.lake.lose("items", "Kafka has deleted records", 2)
+    history.add(0, ITEMS, Action.INSERT, [[b"3"]])
+
+    assert history.lake.degraded == "parked: shop.items"
     history.close()

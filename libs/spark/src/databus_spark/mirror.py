@@ -181,6 +181,8 @@ class Mirror:
                 change = self._change(before, table, statement.query)
                 if not change.is_identity or not same_rows(before, table):
                     self._rewrite(self.table.read(), change, table, transaction, in_place=change.only_schema)
+            case "alter" if table.primary_key:
+                raise TableParked("its earlier rows are not in the lake", any_dump=True)
             case _:
                 pass
 

@@ -4,6 +4,7 @@ So a batch has whole transactions, whatever the topics and partitions that their
 of the transactions in each partition, except foreign ones and dead letters, which are replayed after later records.
 """
 
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import AsyncIterator
@@ -71,7 +72,8 @@ class Cuts:
             )
         partitions = await list_partitions(self._settings)
         ends = await stable_ends(self._written, self._committed, partitions)
-        found = await self._starts.find(state, ends, topic_pattern(self._settings))
+        pattern = topic_pattern(self._settings)
+        found = await self._starts.find(state, ends, pattern)
         starts = found.offsets
         waiting = sum(ends[each] - start for each, start in starts.items())
         last = progress.transaction
@@ -82,7 +84,7 @@ class Cuts:
             ends, last = await self._cut(starts, ends, state.transaction, last)
         return Batch(
             by_topic(starts),
-            LogState(last, _merged(state.offsets, by_topic(ends)), gone=found.gone),
+            LogState(last, _merged(state.offsets, by_topic(ends), pattern), gone=found.gone),
             found.lost,
             later.transaction if later else last,
             waiting,
@@ -132,6 +134,10 @@ class _Climb:
         return self._offsets[index] if index < len(self._offsets) else end
 
 
-def _merged(offsets: Offsets, ends: Offsets) -> Offsets:
-    """Keep the offsets of topics that are not listed now: one that comes back may have lost records."""
+def _merged(offsets: Offsets, ends: Offsets, pattern: str) -> Offsets:
+    """Keep the offsets of topics that are not listed now: one that comes back may have lost records.
+
+    Topics that do not match the pattern do not belong to the lake any more.
+    """
+    offsets = {topic: each for topic, each in offsets.items() if re.fullmatch(pattern, topic)}
     return {topic: offsets.get(topic, {}) | ends.get(topic, {}) for topic in (*offsets, *ends)}

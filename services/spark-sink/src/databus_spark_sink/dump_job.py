@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import suppress
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
@@ -30,6 +32,8 @@ class DumpJob:
         self._fetching = asyncio.create_task(self._fetch())
         #: the tables that are not loaded yet; None before the first one
         self._left: list[Table] | None = None
+        #: the first error of a table; the others are loaded nevertheless
+        self._error: Exception | None = None
 
     @property
     def is_fetched(self) -> bool:
@@ -37,15 +41,23 @@ class DumpJob:
         return self._fetching.done()
 
     def load_next(self) -> bool:
-        """Load the next table; return whether there was one. Raises what went wrong when the dump was fetched."""
+        """Load the next table; return whether there was one.
+
+        Raises what went wrong when the dump was fetched and, at the end, when one of its tables was loaded.
+        """
         dump = self._fetching.result()
         if self._left is None:
             if self._is_requested and not any(table.primary_key for table in dump.tables):
                 raise DumpUnusable(f"{self._pattern} has no primary key, or does not match spark.tables any more")
             self._left = [table for table in dump.tables if self._is_due(table, dump)]
         if self._left:
-            load_mirror(self._spark, self._lake, dump, self._left.pop())
+            try:
+                load_mirror(self._spark, self._lake, dump, self._left.pop())
+            except (DatabusError, PySparkException, Py4JError) as error:
+                self._error = self._error or error
             return True
+        if self._error:
+            raise self._error
         return False
 
     @property

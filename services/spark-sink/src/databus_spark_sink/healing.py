@@ -93,7 +93,7 @@ class Healing:
 
     @property
     def _new_patterns(self) -> list[str]:
-        return [each for each in self._settings.spark.tables if each not in self._lake.tables.patterns]
+        return [each for each in self._settings.spark.tables if each not in self._lake.tables.loaded]
 
     def _due(self) -> list[_Target]:
         found = [_Target(full_name(*name)) for name in sorted(set(self._requested.values()))]
@@ -102,7 +102,8 @@ class Healing:
             parked = self._lake.tables.parked.items()
             names = sorted(name for name, each in parked if each.heals and self._filter.matches(*name))
             found += [_Target(full_name(*name)) for name in names]
-        return [each for each in found if self._waits.get(each, (0.0, 0.0))[0] <= time.monotonic()]
+        due = {each: self._waits.get(each, (0.0, 0.0))[0] for each in found}
+        return sorted((each for each in due if due[each] <= time.monotonic()), key=due.__getitem__)
 
     async def _look_for_requests(self) -> None:
         if time.monotonic() < self._looked + self._settings.spark.trigger:
@@ -120,8 +121,6 @@ class Healing:
         self._requested = {request: name for request, name in found.items() if request not in self._failed}
 
     def _begin(self, target: _Target) -> None:
-        pause = self._waits.get(target, (0.0, _FIRST_PAUSE))[1]
-        self._waits[target] = time.monotonic() + pause, min(pause * 2, _LONGEST_PAUSE)
         named = [request for request, name in self._requested.items() if full_name(*name) == target.pattern]
         requests = [] if target.is_new else named
 
@@ -133,26 +132,35 @@ class Healing:
         self._loading = target, requests, job
 
     def _end(self, target: _Target, requests: list[str], job: DumpJob) -> None:
+        self._wait(target)
         job.delete_files()
-        if target.is_new and job.is_complete:
-            self._lake.tables.add_pattern(target.pattern)
+        if not job.is_complete:
+            self._report(requests, "tried again soon, because it is in doubt again")
+            return
+        if target.is_new:
+            self._lake.tables.set_loaded(target.pattern)
         for request, name in self._requests.list().items():
             if full_name(*name) == target.pattern and (request in requests or request in self._failed):
                 self._requests.remove(request)
                 self._requested.pop(request, None)
 
     def _fail(self, target: _Target, requests: list[str], job: DumpJob, error: Exception) -> None:
+        self._wait(target)
         reason = str(error) if isinstance(error, DatabusError) else type(error).__name__
         log.warning(LogEvent.HEALING_FAILED, f"{target.pattern} could not be loaded: {reason}", table=target.pattern)
         with suppress(LakeUnavailable):
             job.delete_files()
         if target.is_new and isinstance(error, DumpRefused):  # no table matches; if one is created, the log has it all
-            self._lake.tables.add_pattern(target.pattern)
+            self._lake.tables.set_loaded(target.pattern)
         is_final = isinstance(error, FatalError)
         self._report(requests, f"{FAILED}{reason}" if is_final else f"tried again soon, because {reason}")
         for request in requests if is_final else ():
             self._failed.add(request)
             self._requested.pop(request, None)
+
+    def _wait(self, target: _Target) -> None:
+        pause = self._waits.get(target, (0.0, _FIRST_PAUSE))[1]
+        self._waits[target] = time.monotonic() + pause, min(pause * 2, _LONGEST_PAUSE)
 
     def _report(self, requests: list[str], text: str) -> None:
         for request in requests:

@@ -79,10 +79,6 @@ class Lake:
             )
         self.state = self.log.state() if self.is_loaded else LogState()
         self.tables = TableStates(spark, layout.tables)
-        if self.is_loaded:
-            self.tables.forget_patterns(tables, self.state.transaction)
-        else:
-            self.tables.patterns = tables
         self._quarantine = Quarantine(spark, self.log, layout.quarantine)
         self._mirrors: dict[TableName, Mirror] = {}
         #: topic → the last transaction of which records may be missing, since the start of the sink
@@ -90,6 +86,12 @@ class Lake:
         #: tables whose mirrors are behind the change log
         self._behind: set[TableName] = set()
         self._pool = ThreadPoolExecutor(_PARALLEL, "mirror")
+        if not self.is_loaded:
+            self.tables.loaded = tables
+        for name in self.tables.returning(tables):
+            if self._has_mirror(name):  # it has not followed the change log meanwhile
+                self.tables.hold(name, "it did not match spark.tables for a time", self.state.transaction)
+        self.tables.follow(tables)
         if self.tables.types != types:
             made_otherwise = self._made_otherwise() if self.is_loaded else []
             self.tables.change_types(types, made_otherwise, self.state.transaction)
@@ -115,12 +117,12 @@ class Lake:
         name = (table.schema, table.name)
         lost = max((last for topic, last in self._lost.items() if self._publishes(topic, name)), default=-1)
         if state.transaction < lost:
-            self.tables.park(name, "records that are newer than its dump are missing", lost)
+            self._park(name, "records that are newer than its dump are missing", lost)
             return False
         try:
             self.mirror(name).load(rows, table, state)
         except TableParked as error:
-            self.tables.park(name, str(error), self.state.transaction, heals=error.heals)
+            self._park(name, str(error), self.state.transaction, heals=error.heals)
             return False
         if self.is_loaded:
             self._behind.add(name)
@@ -156,17 +158,18 @@ class Lake:
         `dropped`: also those that have no mirror, because they were dropped.
         """
         self._lost[topic] = transaction
-        if not self._park_tables_of(topic, reason, transaction, dropped=dropped):
-            text = "its tables are loaded with their next records, or at once by databus-spark-sink resync SCHEMA.TABLE"
-            log.warning(LogEvent.RECORDS_MISSING, f"{reason}: {text}", topic=topic)
-
-    def _park_tables_of(self, topic: str, reason: str, transaction: int, *, dropped: bool = True) -> bool:
-        """Park all tables that a topic may have records of. Return whether there are any."""
         known = [name for name in self.tables.known if self._publishes(topic, name)]
         for name in known:
-            if dropped or self._has_mirror(name):
-                self.tables.park(name, reason, transaction)
-        return bool(known)
+            if (dropped or self._has_mirror(name)) and not self._is_complete(name, transaction):
+                self._park(name, reason, transaction)
+        if not known:
+            text = "its tables are loaded from a dump, at the latest by databus-spark-sink resync SCHEMA.TABLE"
+            log.warning(LogEvent.RECORDS_MISSING, f"{reason}: {text}", topic=topic)
+
+    def _is_complete(self, name: TableName, transaction: int) -> bool:
+        """Return whether a mirror has all transactions up to this one."""
+        state = None if name in self._behind else self.mirror(name).state
+        return state is not None and state.transaction >= transaction
 
     def apply(self, records: DataFrame | None, end: LogState, dead_letters: DataFrame | None = None) -> None:
         """Write the Kafka records between the change log's state and `end`, which are all up to a transaction.
@@ -225,7 +228,9 @@ class Lake:
         for statement in unknown.statements:
             if statement.query != messages.FOREIGN:
                 reason = f"{statement.place} cannot be used: {statement.query}"
-                self._park_tables_of(statement.topic, reason, statement.transaction)
+                for name in self.tables.known:
+                    if self._publishes(statement.topic, name):
+                        self._park(name, reason, statement.transaction)
         for rename in renames(changes):
             self._rename(rename, changes)
         list(self._pool.map(lambda name: self._advance(name, changes[name], last), sorted(changes)))
@@ -241,37 +246,42 @@ class Lake:
                 with SINK_STEP_SECONDS.labels("mirror").time():
                     self.mirror(name).advance(changes, last)
             except TableParked as error:
-                self._behind.discard(name)
-                self.tables.park(name, str(error), -1 if error.any_dump else last, heals=error.heals)
+                self._park(name, str(error), -1 if error.any_dump else last, heals=error.heals)
             except (PySparkException, Py4JError) as error:
                 self._set_behind(name, error)
             else:
                 self._behind.discard(name)
                 self.tables.release(name)
 
+    def _park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
+        """Park a table; if it is behind, it must not be tried again, which would release it."""
+        self._behind.discard(name)
+        self.tables.park(name, reason, transaction, heals=heals)
+
     def _set_behind(self, name: TableName, error: Exception) -> None:
-        self._behind.add(name)
+        if name not in self.tables.parked:  # else it stays what it is: only a load lets a parked table catch up
+            self._behind.add(name)
         self._mirrors.pop(name, None)  # the commit may have been made: its state is read again
         text = f"the mirror of {full_name(*name)} could not be read or written, and is tried again soon"
         log.error(LogEvent.MIRROR_BEHIND, text, cause=error, error=type(error).__name__, table=full_name(*name))
 
     def _rename(self, rename: Rename, changes: Mapping[TableName, TableChanges]) -> None:
         """Let mirrors follow a statement that renames tables, after all that was before it."""
+        before = rename.transaction - 1
         for name in sorted(rename.tables & changes.keys()):
-            self._advance(name, changes[name], rename.transaction - 1)
+            self._advance(name, changes[name], before)
         for name in sorted(self._behind & rename.tables):
-            self._behind.discard(name)
-            self.tables.park(name, "its mirror could not be written before the table was renamed", rename.transaction)
+            self._park(name, "its mirror could not be written before the table was renamed", before)
         due = {name: each for name, each in rename.contents.items() if not self._has(name, rename.transaction)}
         doubtful = {name: source for name, (source, _) in due.items() if source and source in self.tables.parked}
         for name, was in doubtful.items():  # before any name is released: this may be interrupted, and repeated
             reason = f"it was renamed from {full_name(*was)}, which was parked"
-            self.tables.park(name, reason, rename.transaction)
+            self._park(name, reason, rename.transaction)
         for name in due.keys() - doubtful.keys():
             source, statement = due[name]
             if source == UNKNOWN:
                 reason = "it was renamed from a table whose rows are not in the lake"
-                self.tables.park(name, reason, rename.transaction)
+                self._park(name, reason, rename.transaction)
                 continue
             try:
                 if source is None:
@@ -280,7 +290,7 @@ class Lake:
                     table = changes[name].definitions[statement.version]
                     self.mirror(name).copy(self.mirror(source), table, statement.query, rename.transaction)
             except TableParked as error:
-                self.tables.park(name, str(error), rename.transaction, heals=error.heals)
+                self._park(name, str(error), rename.transaction, heals=error.heals)
             else:
                 self.tables.release(name)
 

@@ -14,6 +14,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from databus_spark.changelog import LogState
 from databus_spark_sink.transactions import highest_transactions, transactions
 
+#: records of a topic that are read, at most, to find the first one that is newer than the change log
+MAX_SKIPPED = 100_000
 #: offsets before the change log's that are read first
 _SEARCHED = 64
 
@@ -53,12 +55,14 @@ class StartFinder:
         known = {each: state.offsets.get(each.topic, {}).get(each.partition, 0) for each in ends}
         created_again = await self._created_again(state, earliest, known, ends)
         starts, lost = dict(earliest), dict[str, Loss]()
-        added_later = await self._added_later(state, earliest, ends)
-        for topic in added_later:  # a dump that is taken from now on has what these records have
-            lost[topic] = Loss(f"topic {topic} had records before the lake read it", was_deleted=False)
         for each, first in earliest.items():
-            if each.topic in added_later:
-                starts[each] = ends[each]
+            if state.transaction >= 0 and each.topic not in state.offsets:
+                start = await self._first_newer(state.transaction, each, first, ends[each])
+                if start is None:  # a dump that is taken from now on has what these records have
+                    lost[each.topic] = Loss(
+                        f"topic {each.topic} had records before the lake read it", was_deleted=False
+                    )
+                starts[each] = ends[each] if start is None else start
                 continue
             expected = 0 if each.topic in created_again else known[each]
             starts[each] = max(first, expected)
@@ -72,21 +76,20 @@ class StartFinder:
             lost[topic] = Loss(f"topic {topic} was deleted, maybe with records that were not read", was_deleted=True)
         return Starts(starts, lost, sorted(gone))
 
-    async def _added_later(
-        self, state: LogState, earliest: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
-    ) -> set[str]:
-        """Return the topics that the change log does not know, though it is newer than their first records.
+    async def _first_newer(self, after: int, partition: TopicPartition, begin: int, end: int) -> int | None:
+        """Return where a partition is read from whose topic the change log does not know: nothing older is needed.
 
-        For instance, a table was added to `spark.tables`.
+        For instance, a table was added to `spark.tables`. None if there are too many records to search.
         """
-        found = set()
-        for each, end in ends.items():
-            if state.transaction >= 0 and each.topic not in state.offsets:
-                async with aclosing(transactions(self._consumer, each, earliest[each], end)) as read:
-                    first = await anext(read, None)
-                if first and first[0] <= state.transaction:
-                    found.add(each.topic)
-        return found
+        start = begin
+        async with aclosing(transactions(self._consumer, partition, begin, end)) as read:
+            async for transaction, offset in read:
+                if transaction > after:
+                    return start
+                if end - begin > MAX_SKIPPED:
+                    return None
+                start = offset + 1
+        return start
 
     async def _created_again(
         self,

@@ -38,7 +38,9 @@ class _Settings(msgspec.Struct, frozen=True):
     """The text of each commit: the settings with which the mirrors were made."""
 
     types: TypeOptions
-    patterns: list[str]
+    #: patterns of `spark.tables` at the last start, and those whose tables were loaded
+    followed: list[str]
+    loaded: list[str]
 
 
 class TableStates:
@@ -51,11 +53,12 @@ class TableStates:
         #: options with which the mirrors were made that are not parked
         self.types = TypeOptions()
         #: patterns of `spark.tables` whose tables were loaded
-        self.patterns: list[str] = []
+        self.loaded: list[str] = []
+        self._followed: list[str] = []
         if self._table.exists:
             if text := self._table.text():
                 settings = msgspec.json.decode(text, type=_Settings)
-                self.types, self.patterns = settings.types, settings.patterns
+                self.types, self._followed, self.loaded = settings.types, settings.followed, settings.loaded
             for row in self._table.read().collect():
                 is_parked = row.state == "parked"
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
@@ -77,23 +80,21 @@ class TableStates:
         if new := [name for name in names if name not in self._states]:
             self._write(dict.fromkeys(new))
 
-    def forget_patterns(self, present: list[str], transaction: int) -> None:
-        """Forget patterns that are not in `spark.tables` any more.
+    def returning(self, patterns: list[str]) -> list[TableName]:
+        """Return the tables that match these patterns, but did not match those of the last start."""
+        before, now = TableFilter(self._followed), TableFilter(patterns)
+        return [name for name in self.known if now.matches(*name) and not before.matches(*name)]
 
-        Tables that match it again did not follow the change log meanwhile: they are parked until they are loaded.
-        """
-        before, now = TableFilter(self.patterns), TableFilter(present)
-        for name in self.known:
-            if now.matches(*name) and not before.matches(*name):
-                self.hold(name, "it did not match spark.tables for a time", transaction)
-        kept = [pattern for pattern in self.patterns if pattern in present]
-        if kept != self.patterns:
-            self.patterns = kept
+    def follow(self, patterns: list[str]) -> None:
+        """Keep the patterns of this start, and forget that tables of others were loaded."""
+        if patterns != self._followed:
+            self._followed = patterns
+            self.loaded = [each for each in self.loaded if each in patterns]
             self._write({})
 
-    def add_pattern(self, pattern: str) -> None:
-        """Add a pattern of `spark.tables` whose tables were loaded."""
-        self.patterns = [*self.patterns, pattern]
+    def set_loaded(self, pattern: str) -> None:
+        """Keep that the tables of a pattern were loaded."""
+        self.loaded = [*self.loaded, pattern]
         self._write({})
 
     def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
@@ -133,7 +134,7 @@ class TableStates:
             # Java reads the rows from JSON. `createDataFrame` would need Python on each executor.
             text = literal(msgspec.json.encode(rows).decode())
             states = self._table.spark.sql(f"SELECT inline(from_json({text}, 'array<struct<{_COLUMNS}>>'))")
-            settings = msgspec.json.encode(_Settings(self.types, self.patterns)).decode()
+            settings = msgspec.json.encode(_Settings(self.types, self._followed, self.loaded)).decode()
             self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), settings)
 
 
