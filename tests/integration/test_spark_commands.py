@@ -140,6 +140,7 @@ async def test_verify_reports_every_table_that_only_the_database_or_only_the_lak
         await verify(sink.settings, sink.spark, sink.lake, ["shop.itms"])
 
 
+@pytest.mark.lake
 async def test_verify_does_not_blame_the_lake_for_tables_that_are_created_or_renamed_meanwhile(
     sink: Sink, capsys: pytest.CaptureFixture[str]
 ) -> None:

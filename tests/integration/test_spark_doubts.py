@@ -17,6 +17,7 @@ from databus_binlog import ABSENT, Position
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
+from databus_spark_sink import starts
 from databus_spark_sink.verify import verify
 from databus_wire.kafka_records import sequence_text
 from integration.sink import ALTER, INSERT, ITEMS, KEY, UPDATE, Sink
@@ -356,6 +357,7 @@ async def test_tables_of_a_pattern_that_is_added_are_loaded_from_a_dump(
     assert [row["id"] for row in sink.mirror(late)] == [1, 2, 3, 4]
 
 
+@pytest.mark.lake
 async def test_a_table_that_is_added_while_nothing_changes_follows_its_topic(sink: Sink) -> None:
     publisher, late = sink.publisher, describe_table("late", "id int(11)")
     sink.use(tables=["shop.items"])
@@ -375,6 +377,7 @@ async def test_a_table_that_is_added_while_nothing_changes_follows_its_topic(sin
     assert sink.health.degraded == ""
 
 
+@pytest.mark.lake
 async def test_a_table_that_belongs_to_the_lake_again_is_loaded_again(sink: Sink) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"]]})
@@ -393,6 +396,36 @@ async def test_a_table_that_belongs_to_the_lake_again_is_loaded_again(sink: Sink
     assert sink.health.degraded == ""
 
 
+@pytest.mark.lake
+async def test_a_dump_of_before_records_that_are_skipped_is_not_enough(
+    sink: Sink, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topic is read for the first time with the next transaction, which is after the dump."""
+    publisher, late = sink.publisher, describe_table("late", "id int(11)")
+    sink.use(tables=["shop.items"])
+    sink.dump({ITEMS: []})
+    await publisher.send((ITEMS, INSERT, [[b"1", b"one"]]), (late, INSERT, [[b"1"]]))
+    await sink.run()
+    monkeypatch.setattr(starts, "MAX_SKIPPED", 0)
+    sink.use(tables=["shop.items", "shop.late"], heal="auto")
+    sink.dumps.requested = ["shop.late"]
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {late: [[b"1"]]})]
+
+    async def meanwhile() -> None:
+        sink.dumps.meanwhile = None
+        await publisher.send((late, INSERT, [[b"2"]]))
+        rows: list[Row] = [[b"1"], [b"2"]]
+        sink.dumps.on_request += [sink.dumps.manifest(publisher.position, {late: rows})]
+
+    sink.dumps.meanwhile = meanwhile
+
+    await sink.run()
+
+    assert "records that are newer than its dump are missing" in caplog.text
+    assert sink.mirror(late) == [{"id": 1}, {"id": 2}]
+
+
+@pytest.mark.lake
 async def test_a_topic_that_is_found_too_late_does_not_start_with_its_old_records(sink: Sink) -> None:
     late = describe_table("late", "id int(11)")
     sink.use(tables=["shop.items"])
