@@ -37,7 +37,7 @@ test-lake: setup ## Run slow tests and rare cases of the lake: types, formats, h
 	$(BIN)/pytest -m lake tests/integration
 
 test-iceberg: setup ## Run the sink's tests with a lake in Iceberg; `make test` runs most of them only in Delta
-	$(BIN)/pytest --table-format iceberg tests/integration/test_spark_{loads,sink,statements,doubts,commands}.py
+	$(BIN)/pytest --table-format iceberg tests/integration/test_spark_{loads,sink,statements,doubts,additions,commands}.py
 
 ##@ Development
 setup: $(VENV)/installed ## Install everything into .venv from the locked requirements

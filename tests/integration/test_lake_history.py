@@ -179,3 +179,20 @@ def test_a_mirror_that_is_behind_when_records_are_lost_stays_parked(
 
     assert history.lake.degraded == "parked: shop.items"
     history.close()
+
+
+def test_lost_records_park_a_table_whose_mirror_cannot_be_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(spark, Layout((tmp_path / "lake").as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+
+    def fail(*_: object) -> None:
+        raise PySparkException("a file is damaged")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "mirror", fail)
+        history.lake.lose("items", "Kafka has deleted records", 2)
+
+    assert history.lake.degraded == "parked: shop.items"
+    history.close()

@@ -91,16 +91,16 @@ class LogEvent(StrEnum):
     TABLE_LOADED = "table_loaded", "A table's mirror has the rows of the dump."
     BOOTSTRAP_WAITING = "bootstrap_waiting", "The sink waits until the pipeline has passed the dump's position."
     TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
-    RECORDS_MISSING = "records_missing", "The lake lacks records of a topic, none of whose tables it knows."
+    RECORDS_MISSING = (
+        "records_missing",
+        "The lake lacks records of a topic of unknown tables, or dead letters.",
+    )
     VALUES_LOST = "values_lost", "Values of a dump are NULL in the mirror, because the lake's types have no such value."
     MIRROR_PARKED = "mirror_parked", "A mirror does not follow its table any more; the text says why."
     MIRROR_RELEASED = "mirror_released", "A mirror that was parked follows its table again."
     MIRROR_BEHIND = "mirror_behind", "A mirror could not be written; it is tried again soon."
-    HEALING_STARTED = (
-        "healing_started",
-        "Parked tables, or those of a new pattern, are loaded from a new dump.",
-    )
-    HEALING_FAILED = "healing_failed", "They could not be loaded; the sink tries again."
+    HEALING_STARTED = "healing_started", "Parked tables, or those of a new pattern, are loaded from a new dump."
+    HEALING_FAILED = "healing_failed", "Tables could not be loaded from a new dump; the sink tries again."
     MIRROR_DIFFERS = (
         "mirror_differs",
         "A mirror has other rows than its table in the database, or one of both is missing.",

@@ -66,7 +66,7 @@ async def take(
     api: DumpApi,
     tables: list[str],
     downloads: Folder,
-    known: Set[TableName] = frozenset(),
+    known: Set[TableName],
 ) -> PassedDump:
     """Request a dump of these tables, download it into the lake, and wait until the pipeline has passed its position.
 

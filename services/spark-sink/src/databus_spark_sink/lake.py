@@ -168,7 +168,10 @@ class Lake:
 
     def _is_complete(self, name: TableName, transaction: int) -> bool:
         """Return whether a mirror has all transactions up to this one."""
-        state = None if name in self._behind else self.mirror(name).state
+        try:
+            state = None if name in self._behind else self.mirror(name).state
+        except (PySparkException, Py4JError):  # then it is parked, and loaded again
+            return False
         return state is not None and state.transaction >= transaction
 
     def apply(self, records: DataFrame | None, end: LogState, dead_letters: DataFrame | None = None) -> None:
