@@ -99,7 +99,7 @@ async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downlo
         folder.put(tmp_path / name)
 
     async with DumpApi(sink.settings.dumps.url) as api:
-        dump = await take(sink.settings, print, api, ["shop.*"], Folder(sink.spark, sink.lake.downloads))
+        dump = await take(sink.settings, print, api, ["shop.*"], Folder(sink.spark, sink.lake.downloads), set())
 
     assert len(sink.dumps.ranges) == 2
     assert {name: folder.size(name) for name in contents} == {name: len(content) for name, content in contents.items()}
@@ -111,7 +111,7 @@ async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downlo
     (tmp_path / "dump-1" / "shop.absent.00001.jsonl.zst").unlink()
     async with DumpApi(sink.settings.dumps.url) as api:
         with pytest.raises(DatabusError):
-            await take(sink.settings, print, api, ["shop.*"], Folder(sink.spark, sink.lake.downloads))
+            await take(sink.settings, print, api, ["shop.*"], Folder(sink.spark, sink.lake.downloads), set())
     assert sink.dumps.downloaded[-3:] == [f"shop.{name}.00001.jsonl.zst" for name in ("whole", "half", "absent")]
     assert folder.size("shop.whole.00001.jsonl.zst") is None
 
