@@ -1,7 +1,9 @@
 """The sink in this process, with a lake of its own, and what its tests publish."""
 
+import asyncio
 from typing import Any
 
+from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import SparkSession
 
 from databus.events import Action, Row, Table
@@ -70,3 +72,14 @@ class Sink:
         """Read columns of a change log, in order."""
         query = f"SELECT {columns} FROM t WHERE _table = '{table.name}' ORDER BY _seq, _row"
         return [tuple(row.values()) for row in self.read(self.lake.changes, query)]
+
+
+async def delete_topic(sink: Sink, admin: AIOKafkaAdminClient, table: Table) -> str:
+    """Delete a table's topic, and wait until Kafka has done it."""
+    [topic] = [name for name in sink.publisher.offsets if name.endswith(f".{table.name}")]
+    del sink.publisher.offsets[topic]
+    await admin.delete_topics([topic])
+    async with asyncio.timeout(30):
+        while topic in await admin.list_topics():  # noqa: ASYNC110 - only Kafka knows when that changes
+            await asyncio.sleep(0.05)
+    return topic

@@ -25,7 +25,7 @@ from databus import names
 from databus.dead_letters import DeadLetter
 from databus.events import Action, Column, QueryEvent, Row, Table
 from databus.manifest import FileFormat, Manifest, State
-from databus.progress import Progress, encode_progress
+from databus.progress import Progress, Reset, Routes, encode_progress
 from databus_binlog import Position
 from databus_dump_api.parts import PartWriter
 from databus_messages.formats.databus import Encoder
@@ -65,6 +65,9 @@ class SamplePublisher:
         self.offsets: dict[str, dict[int, int]] = {}
         #: offset after the last dead letter
         self.letters_end = 0
+        #: of the progress
+        self.reset: Reset | None = None
+        self.routes: Routes | None = None
         #: partitions of new topics
         self.partitions = 1
         self._bootstrap = bootstrap
@@ -150,6 +153,12 @@ class SamplePublisher:
                 await self.put(table, *self._encode(table, action, query))
             await self._send_progress()
 
+    async def begin_again(self, *, snapshot: bool = False) -> None:
+        """Publish what a reset of the pipeline leaves; `snapshot`: all rows follow."""
+        self.transaction_number += 1
+        self.reset = Reset(self.transaction_number, snapshot)
+        await self.send_progress()
+
     async def send_progress(self) -> None:
         """Commit a progress record."""
         async with self._producer.transaction():
@@ -157,7 +166,8 @@ class SamplePublisher:
 
     async def _send_progress(self) -> None:
         position = msgspec.structs.replace(self.position, gtid_set=self.gtids)
-        progress = encode_progress(Progress(position, self.transaction_number, 1, self.server))
+        place = position, self.transaction_number, 1, self.server
+        progress = encode_progress(Progress(*place, reset=self.reset, routes=self.routes))
         await self._producer.send_and_wait(names.progress_topic(self.name), progress, self.name.encode(), partition=0)
 
     async def send_raw(self, table: Table, key: bytes | None, value: bytes | None, sequence: bytes | None) -> None:

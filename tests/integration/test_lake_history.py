@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -19,7 +20,7 @@ from databus.settings import Maintain
 from databus_messages.formats.databus import Encoder
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.definitions import encode_definition
-from databus_spark.errors import CannotRebuild, TableParked
+from databus_spark.errors import CannotRebuild, MirrorChanged, TableParked
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror
@@ -27,6 +28,7 @@ from databus_spark.mirror_state import MirrorState
 from databus_spark.table_changes import TableChanges
 from databus_spark.types import TypeOptions
 from databus_spark_sink.lake import Lake
+from databus_spark_sink.mirrors import Mirrors
 from databus_spark_sink.rebuild import rebuild
 from databus_spark_sink.upkeep import Upkeep
 from databus_wire.kafka_records import sequence_text
@@ -58,6 +60,17 @@ class History:
 
     def add(self, day: int, table: Table, action: Action, content: Sequence[Row] | bytes) -> None:
         """Write a transaction of a day, relative to today, as a batch."""
+        self._apply(self._record(day, table, action, content))
+
+    def rename(self, query: bytes, *tables: Table) -> None:
+        """Write a statement that renames tables, under their old and new names, as a batch."""
+        self._apply(*(self._record(0, table, Action.ALTER, query) for table in tables))
+
+    def _apply(self, *records: tuple[object, ...]) -> None:
+        number = self.lake.state.transaction + 1
+        self.lake.apply(self.spark.createDataFrame(records, RECORD), LogState(number, {}))
+
+    def _record(self, day: int, table: Table, action: Action, content: Sequence[Row] | bytes) -> tuple[object, ...]:
         number = self.lake.state.transaction + 1
         if isinstance(content, bytes):
             query = QueryEvent(table.fingerprint, action, content, number * 10, number * 10 + 9)
@@ -65,14 +78,20 @@ class History:
         else:
             key, value = self._encoder.key("bin.000001", number * 10), self._encoder.rows_value(table, action, content)
         header = (names.SEQUENCE_HEADER, sequence_text(number, 0))
-        record = (key, value, [header], "items", 0, number, TODAY + timedelta(days=day))
-        self.lake.apply(self.spark.createDataFrame([record], RECORD), LogState(number, {}))
+        return key, value, [header], "items", 0, number, TODAY + timedelta(days=day)
 
     def rebuilt(self, at: str) -> list[Cells]:
         """Rebuild the rows of the table in a folder of their own."""
         folder = f"rebuilt/{at[:10]}"
         rebuild(self.spark.newSession(), self.layout, NAME, folder, at, ())
-        rows = read_with_spark(self.spark, f"{self.layout.root}/{folder}", "SELECT * FROM t ORDER BY id")
+        return self._rows(f"{self.layout.root}/{folder}")
+
+    def rows(self, table: str = "items") -> list[Cells]:
+        """Read a mirror."""
+        return self._rows(self.layout.mirror("shop", table))
+
+    def _rows(self, path: str) -> list[Cells]:
+        rows = read_with_spark(self.spark, path, "SELECT * FROM t ORDER BY id")
         return [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
 
     def close(self) -> None:
@@ -191,8 +210,68 @@ def test_lost_records_park_a_table_whose_mirror_cannot_be_read(
         raise PySparkException("a file is damaged")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lake, "mirror", fail)
+        patch.setattr(Mirrors, "open", fail)
         history.lake.lose("items", "Kafka has deleted records", 2)
 
     assert history.lake.degraded == "parked: shop.items"
+    history.close()
+
+
+@on_both_formats
+@pytest.mark.usefixtures("table_format")
+def test_a_sink_that_was_suspended_does_not_write_over_the_one_that_replaced_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    history = History(spark, layout := Layout((tmp_path / "lake").as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    log = ChangeLog(spark, layout.changes)
+    suspended = Mirror(spark.newSession(), log, NAME, layout.mirror(*NAME), TypeOptions(), ())
+    history.add(0, ITEMS, Action.INSERT, [[b"1"], [b"2"]])
+    late = suspended.changes(1)
+    history.add(0, ITEMS, Action.DELETE, [[b"1"]])
+    with pytest.raises(MirrorChanged, match="another sink"):
+        suspended.advance(late, 1)
+    assert history.rows() == [{"id": 2}]
+
+    # It may have checked that just before: what it has written is noticed, and made good.
+    before = Mirror(spark.newSession(), log, NAME, layout.mirror(*NAME), TypeOptions(), ())
+    assert before.state
+    before.begin(spark.sql("SELECT * FROM VALUES (1, ''), (2, '') v(id, _seq)"), replace(before.state, transaction=1))
+    history.add(0, ITEMS, Action.INSERT, [[b"3"]])
+    assert history.lake.is_behind
+    history.lake.catch_up()
+    assert history.rows() == [{"id": 2}, {"id": 3}]
+    history.close()
+
+
+def test_a_mirror_that_cannot_be_read_when_it_is_renamed_does_not_stop_the_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    history = History(spark, layout := Layout((tmp_path / "lake").as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
+    for file in Path(layout.mirror(*NAME).removeprefix("file:")).rglob("*.parquet"):
+        file.unlink()
+    new = describe_table("renamed", "id int(11)")
+    history.rename(b"RENAME TABLE items TO renamed", ITEMS, new)
+    assert history.lake.degraded == "parked: shop.renamed"
+    assert "could not be read" in history.lake.tables.parked["shop", "renamed"].reason
+
+    dumped = MirrorState(history.lake.state.transaction, encode_definition(new))
+    assert history.lake.load(spark.sql("SELECT array(binary('1')) cells"), new, dumped)
+    history.lake.catch_up()
+    assert history.rows("renamed") == [{"id": 1}]
+    history.close()
+
+
+def test_a_damaged_mirror_is_loaded_again(spark: SparkSession, tmp_path: Path) -> None:
+    history = History(spark, layout := Layout((tmp_path / "lake").as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    for file in Path(layout.mirror(*NAME).removeprefix("file:"), "_delta_log").glob("*.json"):
+        file.write_text("not a commit")
+    lake = Lake(spark.newSession(), layout, ["shop.*"], lambda *_: True, TypeOptions(), ())
+    assert lake.load(spark.sql("SELECT array(binary('1')) cells"), ITEMS, MirrorState(0, encode_definition(ITEMS)))
+    lake.catch_up()
+    assert history.rows() == [{"id": 1}]
+    lake.close()
     history.close()

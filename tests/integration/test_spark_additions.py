@@ -32,12 +32,19 @@ async def test_tables_of_a_pattern_that_is_added_are_loaded_from_a_dump(
     assert sink.mirror(quiet) == [{"id": 7}]
     assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 2]
     assert sink.changes(late, "_action") == [("insert",)] * 2, "the dump has what was before"
-    assert sink.health.degraded == ""
+    assert sink.health.degraded == "not loaded: shop.none"
     assert "shop.none could not be loaded: dump-api refused the request" in caplog.text
 
     await publisher.send((late, INSERT, [[b"4"]]))
     await sink.run()  # the dump is not requested again
     assert [row["id"] for row in sink.mirror(late)] == [1, 2, 3, 4]
+
+    # The account of dump-api did not see the schema yet, for instance.
+    none = describe_table("none", "id int(11)")
+    sink.dumps.requested, sink.dumps.refused = ["shop.none"], set()
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {none: [[b"1"]]})]
+    await sink.run()
+    assert (sink.mirror(none), sink.health.degraded) == ([{"id": 1}], "")
 
 
 @pytest.mark.lake
@@ -63,19 +70,27 @@ async def test_a_table_that_is_added_while_nothing_changes_follows_its_topic(sin
 @pytest.mark.lake
 async def test_a_table_that_belongs_to_the_lake_again_is_loaded_again(sink: Sink) -> None:
     publisher = sink.publisher
-    sink.dump({ITEMS: [[b"1", b"one"]]})
-    await publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    again, gone = describe_table("again", "id int(11)"), describe_table("gone", "id int(11)")
+    sink.dump({ITEMS: [[b"1", b"one"]], again: [[b"1"]], gone: [[b"1"]]})
+    await publisher.send((ITEMS, INSERT, [[b"2", b"two"]]), (again, Action.DROP, b"DROP TABLE again"))
     await sink.run()
     sink.use(tables=["shop.other"])
     sink.dumps.refused = {"shop.other"}
-    await publisher.send((ITEMS, Action.TRUNCATE, b"TRUNCATE items"), (ITEMS, INSERT, [[b"3", b"three"]]))
+    await publisher.send(
+        (ITEMS, Action.TRUNCATE, b"TRUNCATE items"),
+        (ITEMS, INSERT, [[b"3", b"three"]]),
+        (again, Action.CREATE, b"CREATE TABLE again"),
+        (again, INSERT, [[b"2"]]),
+        (gone, Action.DROP, b"DROP TABLE gone"),
+    )
     await sink.run()
     sink.use(tables=["shop.*"])
-    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {ITEMS: [[b"3", b"three"]]})]
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {ITEMS: [[b"3", b"three"]], again: [[b"2"]]})]
 
     await sink.run()
 
     assert sink.mirror(ITEMS) == [{"id": 3, "name": "three"}]
+    assert (sink.mirror(again), sink.mirror(gone)) == ([{"id": 2}], [])
     assert sink.health.degraded == ""
 
 
@@ -119,10 +134,10 @@ async def test_a_topic_that_is_found_too_late_does_not_start_with_its_old_record
     sink.dumps.refused = {"shop.*"}
     await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
     await sink.run()
-    assert sink.health.degraded == ""
+    assert sink.health.degraded == "not loaded: shop.*"
 
     await sink.publisher.send((late, INSERT, [[b"2"]]))
     await sink.run()
 
-    assert sink.health.degraded == "parked: shop.late"
+    assert sink.health.degraded == "parked: shop.late; not loaded: shop.*"
     assert sink.changes(late, "_action") == [("insert",)], "a dump has what was before"

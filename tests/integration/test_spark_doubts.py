@@ -1,6 +1,5 @@
 """A table that cannot follow is parked and loaded again, and records that cannot be used are kept; all others flow."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,14 +11,14 @@ from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
 from databus.errors import LakeUnavailable
-from databus.events import Action, Row, Table
+from databus.events import Action, Row
 from databus_binlog import ABSENT, Position
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
 from databus_spark_sink.verify import verify
 from databus_wire.kafka_records import sequence_text
-from integration.sink import ALTER, INSERT, ITEMS, KEY, UPDATE, Sink
+from integration.sink import ALTER, INSERT, ITEMS, KEY, UPDATE, Sink, delete_topic
 from integration.sink_peers import describe_table, on_both_formats
 
 pytestmark = leaves_sockets
@@ -175,16 +174,8 @@ async def test_all_mirrors_are_loaded_again_with_other_types(sink: Sink, caplog:
     with pytest.raises(LakeUnavailable, match=r"shop.visits was made with other settings of spark.types"):
         await verify(sink.settings, sink.spark, sink.lake, ["shop.*"])
 
-    async def meanwhile() -> None:
-        if sink.dumps.requested == ["shop.days"]:
-            sink.dumps.requested = ["shop.visits"]
-        else:
-            await publisher.send((visits, UPDATE, [visit, changed]))
-
-    sink.dumps.requested, sink.dumps.meanwhile = ["shop.days"], meanwhile
-    sink.dumps.on_request = [
-        sink.dumps.manifest(publisher.position, content) for content in ({days: [[b"0000-00-00"]]}, {visits: [visit]})
-    ]
+    sink.dumps.meanwhile = lambda: publisher.send((visits, UPDATE, [visit, changed]))
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {days: [[b"0000-00-00"]], visits: [visit]})]
     await sink.run()
 
     assert sink.health.degraded == ""
@@ -314,14 +305,3 @@ async def test_a_table_whose_topic_was_deleted_is_parked_unless_the_sink_knows_t
     assert sink.health.degraded == ""
     assert [sink.mirror(table) for table in tables] == [[{"id": 3}]] * 3
     assert caplog.text.count("is parked") == 1
-
-
-async def delete_topic(sink: Sink, admin: AIOKafkaAdminClient, table: Table) -> str:
-    """Delete a table's topic, and wait until Kafka has done it."""
-    [topic] = [name for name in sink.publisher.offsets if name.endswith(f".{table.name}")]
-    del sink.publisher.offsets[topic]
-    await admin.delete_topics([topic])
-    async with asyncio.timeout(30):
-        while topic in await admin.list_topics():  # noqa: ASYNC110 - only Kafka knows when that changes
-            await asyncio.sleep(0.05)
-    return topic

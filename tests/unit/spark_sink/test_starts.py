@@ -1,5 +1,6 @@
 """Where a batch begins, and which topics are not those that the change log has read."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,12 +94,24 @@ async def test_topics_that_were_not_read_or_do_not_belong_to_the_lake_may_go() -
 async def test_a_topic_that_belongs_to_the_lake_later_is_read_from_its_first_newer_record_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    loss = Loss("topic shop.items had records before the lake read it")
     added: dict[TopicPartition, Records] = {ITEMS: [5, None, 9, 21, 22], OTHER: [22]}
-    assert await find(added, LogState(20)) == Starts({ITEMS: 3, OTHER: 0}, {}, [])
+    skipped = {"shop.items": replace(loss, last=9)}
+    assert await find(added, LogState(20)) == Starts({ITEMS: 3, OTHER: 0}, skipped, [])
+    in_both: dict[TopicPartition, Records] = {ITEMS: [9, 21], OTHER: [7, 22]}
+    assert await find(in_both, LogState(20)) == Starts({ITEMS: 1, OTHER: 1}, skipped, [])
 
     monkeypatch.setattr(starts, "MAX_SKIPPED", 4)  # that would take too long to find
-    loss = Loss("topic shop.items had records before the lake read it", was_deleted=False)
     assert await find(added, LogState(20)) == Starts({ITEMS: 5, OTHER: 0}, {"shop.items": loss}, [])
+
+
+async def test_a_topic_that_was_created_meanwhile_may_have_lost_its_first_records() -> None:
+    loss = Loss("Kafka may have deleted records of topic shop.items that were not read")
+    new: dict[TopicPartition, Records] = {ITEMS: [21, 22, 23]}
+    assert await find(new, LogState(20), {ITEMS: 1}) == Starts({ITEMS: 1}, {"shop.items": loss}, [])
+    known_then: dict[TopicPartition, Records] = {ITEMS: [19, 20, 23]}
+    found = (await find(known_then, LogState(20), {ITEMS: 1})).lost["shop.items"]
+    assert found.last == 20, "nothing between was deleted"
 
 
 async def test_a_topic_that_was_created_meanwhile_is_read_from_its_first_record() -> None:

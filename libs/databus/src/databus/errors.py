@@ -109,6 +109,18 @@ class DumpApiUnavailable(RetryableError):
     dependency = "dump-api"
 
 
+class PublisherDiffers(RetryableError):
+    """The publisher does not have the settings of this service."""
+
+    dependency = "publisher"
+
+
+class DiskUnavailable(RetryableError):
+    """A local folder cannot be written now, for instance because the disk is full."""
+
+    dependency = "disk"
+
+
 class KubernetesUnavailable(RetryableError):
     """The Kubernetes API cannot be reached or is not ready."""
 

@@ -89,11 +89,12 @@ class LogEvent(StrEnum):
     # --- spark-sink
     BOOTSTRAP_STARTED = "bootstrap_started", "The lake is loaded from this dump."
     TABLE_LOADED = "table_loaded", "A table's mirror has the rows of the dump."
+    BOOTSTRAP_REFUSED = "bootstrap_refused", "Kafka lacks changes after the newest dump, so another one is taken."
     BOOTSTRAP_WAITING = "bootstrap_waiting", "The sink waits until the pipeline has passed the dump's position."
     TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
     RECORDS_MISSING = (
         "records_missing",
-        "The lake lacks records of a topic of unknown tables, or dead letters.",
+        "Changes did not reach the lake; the text says why, and how the tables get them.",
     )
     VALUES_LOST = "values_lost", "Values of a dump are NULL in the mirror, because the lake's types have no such value."
     MIRROR_PARKED = "mirror_parked", "A mirror does not follow its table any more; the text says why."

@@ -72,6 +72,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     kafka_offsets: dict[str, dict[int, int]] = {}
     #: end of the dead-letter topic, read with `kafka_offsets`; the dump has the changes of the dead letters before it
     dead_letter_offset: int = 0
+    #: ordinal of the last transaction that the pipeline had published then; the dump has it and all before. 0: none
+    transaction: int = 0
     #: the patterns of the request; None if it asked for all tables
     requested: tuple[str, ...] | None = None
     tables: tuple[Table, ...] = ()

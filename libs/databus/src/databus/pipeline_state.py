@@ -23,7 +23,7 @@ from databus.kafka_history import read_history_records
 from databus.kafka_progress import read_progress
 from databus.kafka_topics import ensure_compacted, partition_counts, partitions_of
 from databus.leases import DURATION, LeaderLease, Role, open_lease
-from databus.progress import Progress, encode_progress
+from databus.progress import Progress, Reset, encode_progress
 from databus.settings import Election, Settings
 from databus.switch import stored_host
 from databus.table_states import read_doubt
@@ -85,7 +85,8 @@ async def reset(settings: Settings, redis: Redis, start: Progress | None = None)
     It is one Kafka transaction, if `delivery` is `exactly_once`.
 
     Only its progress, its schema history, its table states with the dead letters of parked tables, and its keys in
-    Redis are reset; records and other dead letters stay. Transaction ordinals continue if the old progress can be read.
+    Redis are reset; records and other dead letters stay. The reset takes a transaction ordinal that is greater than all
+    before: the next one or, if the old progress is lost, the time in µs since the epoch.
     Raises FatalError if a reader or publisher is active.
     """
     async with services_stopped(settings, redis):
@@ -108,25 +109,33 @@ async def _write_reset(settings: Settings, producer: AIOKafkaProducer, start: Pr
 
     `has_letters`: whether the topic of dead letters exists; it is not created.
     """
-    try:
-        published = await read_progress(settings) or Progress()
-    except ProgressCorrupt:
-        published = Progress()
     history, states = names.schema_topic(settings.name), names.table_states_topic(settings.name)
     deleted = [(topic, key) for topic in (history, states) for key in (await read_latest(settings.kafka, topic))[0]]
     if has_letters:
         letters = names.dead_letter_topic(settings.name)
         deleted += [(letters, letter) for topic, key in deleted if topic == states and (letter := _letter_of(key))]
     await asyncio.gather(*[await producer.send(topic, None, key, partition=0) for topic, key in deleted])
+    published = await _published(settings)
+    transaction = published.transaction + 1 if published else time.time_ns() // 1000
     begin = Progress(
-        transaction=published.transaction,
+        transaction=transaction,
         server=start.server,
         in_order=start.in_order,
         start=start.position,
         snapshot=start.snapshot,
+        reset=Reset(transaction, start.snapshot),
+        routes=published.routes if published else None,
     )
     record = encode_progress(begin)
     await producer.send_and_wait(names.progress_topic(settings.name), record, settings.name.encode(), partition=0)
+
+
+async def _published(settings: Settings) -> Progress | None:
+    """Return the progress; None if there is none, or it cannot be read."""
+    try:
+        return await read_progress(settings)
+    except ProgressCorrupt:
+        return None
 
 
 def _letter_of(state: bytes) -> bytes | None:

@@ -26,12 +26,30 @@ class PreparedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     time_us: int
 
 
+class Reset(msgspec.Struct, frozen=True):
+    """A reset: changes of before it may be missing, or be published again after it."""
+
+    #: the ordinal that it took; no transaction has it
+    transaction: int
+    #: whether a TRUNCATE and all rows of each captured table follow
+    snapshot: bool = False
+
+
+class Routes(msgspec.Struct, frozen=True):
+    """The rules by which the publisher publishes."""
+
+    #: see `databus.routes.fingerprint`
+    fingerprint: str
+    #: ordinal of the last transaction that was published by other rules, or 0
+    after: int
+
+
 class Progress(msgspec.Struct, frozen=True):
     """A resumable position and what was published up to it."""
 
     #: None until the reader has resolved where the pipeline begins
     position: Position | None = None
-    #: number of the last published transaction (see `Begin.transaction`); 0 if none is published
+    #: number of the last published transaction (see `Begin.transaction`), or of a reset after it; 0 if there is none
     transaction: int = 0
     #: Commit time of the last transaction before the position, captured or not, in µs since the epoch. If the reader
     #: has read none, when it started; 0 if it has not started.
@@ -48,6 +66,15 @@ class Progress(msgspec.Struct, frozen=True):
     snapshot: bool = False
     #: transactions before the position whose rows are published when their XA COMMIT comes
     prepared: tuple[PreparedTransaction, ...] = ()
+    #: the last reset; None: the pipeline was never reset
+    reset: Reset | None = None
+    #: None until a publisher has begun
+    routes: Routes | None = None
+
+    @property
+    def unbroken_after(self) -> int:
+        """Ordinal of the last reset or change of rules. Of changes after a dump that is older, some may be missing."""
+        return max(self.reset.transaction if self.reset else 0, self.routes.after if self.routes else 0)
 
 
 class _Required(msgspec.Struct):

@@ -19,6 +19,7 @@ class ProgressTracker:
         self._begin: Begin | None = None
         #: XID → XA transaction that is prepared
         self._prepared = {each.xid: each for each in progress.prepared}
+        self._reset, self._routes = progress.reset, progress.routes
         #: whether there is progress since the last call of `take`
         self.moved = False
 
@@ -82,7 +83,14 @@ class ProgressTracker:
         self._merge("")
         prepared = tuple(self._prepared.values())
         return Progress(
-            self._position, self._transaction, self._time_us, self._server, self._in_order, prepared=prepared
+            self._position,
+            self._transaction,
+            self._time_us,
+            self._server,
+            self._in_order,
+            prepared=prepared,
+            reset=self._reset,
+            routes=self._routes,
         )
 
     @property

@@ -12,6 +12,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from databus.errors import FatalError
 from databus_changes.tables import TableName
 from databus_spark.formats import open_table
 from databus_spark.sequences import between, last_of, transaction_of
@@ -77,7 +78,12 @@ class ChangeLog:
 
     def state(self) -> LogState:
         """Return how far it has come. It must exist."""
-        state = msgspec.json.decode(self._table.text(), type=LogState)
+        if not (text := self._table.text()):
+            raise FatalError(
+                f"{self._table.path}: no commit that is left says how far the change log has come: restore an earlier "
+                "version of it, or stop the sink, remove the lake and start the sink again"
+            )
+        state = msgspec.json.decode(text, type=LogState)
         self._committed = state.transaction
         return state
 

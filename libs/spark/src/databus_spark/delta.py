@@ -61,10 +61,22 @@ class Table(LakeTable):
 
     def last(self) -> tuple[int, str]:
         """Return the last version that has a text, and the text. It is empty if there is none."""
-        for limit in (1, 10, None):  # nearly always, the last commit is ours, or one of few after it
-            if found := self.commits(limit):
-                return found[0]
+        if found := self._own_commit():
+            return found
+        for limit in (10, None):  # nearly always, ours is one of few before it
+            if commits := self.commits(limit):
+                return commits[0]
         return -1, ""
+
+    def _own_commit(self) -> tuple[int, str] | None:
+        """Return version and text of the last commit, if it has a text; Java reads it without a job, unlike history."""
+        java: Any = self.spark._jvm
+        found = java.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(self.spark._jsparkSession, self.path)
+        log, version = found._1(), found._2().version()
+        info = log.getChanges(version, java.scala.Option.empty(), False).next()._2().head()
+        if info.getClass().getSimpleName() != "CommitInfo" or info.userMetadata().isEmpty():
+            return None
+        return version, info.userMetadata().get()
 
     def commits(self, limit: int | None = None) -> list[tuple[int, str]]:
         """Return versions and their texts, the newest first."""

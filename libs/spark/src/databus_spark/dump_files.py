@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from databus.dump_client import DumpApi
-from databus.errors import DumpUnusable
+from databus.errors import DiskUnavailable, DumpUnusable
 from databus.events import Table
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -37,7 +37,11 @@ async def download_file(api: DumpApi, manifest: Manifest, file: DumpFile, folder
     """Download a file and put it into the folder, unless it is there."""
     if await asyncio.to_thread(folder.size, file.name) != file.bytes:
         with TemporaryDirectory(prefix="databus-") as local:
-            await api.download(manifest.id, file, Path(local) / file.name)
+            try:
+                await api.download(manifest.id, file, Path(local) / file.name)
+            except OSError as error:
+                text = f"{file.name} cannot be written to {local} ({error.strerror}): free space there, or set TMPDIR"
+                raise DiskUnavailable(f"dump {manifest.id}: {text}") from error
             await asyncio.to_thread(folder.put, Path(local) / file.name)
 
 

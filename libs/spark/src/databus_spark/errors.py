@@ -1,6 +1,6 @@
 """Errors that concern one table."""
 
-from databus.errors import DatabusError
+from databus.errors import DatabusError, LakeUnavailable
 
 
 class TableParked(DatabusError):
@@ -12,6 +12,10 @@ class TableParked(DatabusError):
         self.heals = heals
         #: whether any dump will do, because the change log has all changes: only the rows of before are missing
         self.any_dump = any_dump
+
+
+class MirrorChanged(LakeUnavailable):
+    """Another process has written to a mirror. What it is now must be read again."""
 
 
 class CannotRebuild(DatabusError):

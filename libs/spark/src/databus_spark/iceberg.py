@@ -59,14 +59,12 @@ class Table(LakeTable):
         stored = (reader if version is None else reader.option("versionAsOf", version)).table(self._name)
         return stored.toDF(*map(shown_name, stored.columns))
 
-    def text(self) -> str:
-        """Return the text of the table as it is; empty if there is none."""
-        text = self._load().currentSnapshot().summary().get(_TEXT)
-        return self.last()[1] if text is None else str(text)  # None: compacted, for instance
-
     def last(self) -> tuple[int, str]:
         """Return the last snapshot that has a text, and the text."""
-        found = self.commits()
+        snapshot = self._load().currentSnapshot()
+        if (text := snapshot.summary().get(_TEXT)) is not None:
+            return int(snapshot.snapshotId()), str(text)
+        found = self.commits()  # it was compacted, for instance
         return found[0] if found else (-1, "")
 
     def commits(self, limit: int | None = None) -> list[tuple[int, str]]:

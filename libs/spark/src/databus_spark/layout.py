@@ -50,9 +50,14 @@ class Layout:
         """The path of dumps that are being loaded, or compared with mirrors."""
         return f"{self.root}/_databus/downloads"
 
+    @property
+    def mirrors(self) -> str:
+        """The path of the mirrors' schemas."""
+        return f"{self.root}/mirror"
+
     def mirror(self, schema: str, table: str) -> str:
         """Return the path of a table's mirror."""
-        return f"{self.root}/mirror/{escaped(schema)}/{escaped(table)}"
+        return f"{self.mirrors}/{escaped(schema)}/{escaped(table)}"
 
 
 def escaped(name: str) -> str:

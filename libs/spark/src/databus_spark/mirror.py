@@ -4,12 +4,12 @@ Each commit to the mirror has the mirror's state: how far it has come, and the d
 effect between the entries before it and those after it, so all rows are read with their own definition.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from databus.errors import LakeUnavailable
 from databus.events import Table
 from databus.settings.rules import Rule
 from databus_changes.tables import TableName
@@ -23,7 +23,7 @@ from databus_spark.definitions import (
     mirror_columns,
     same_rows,
 )
-from databus_spark.errors import TableParked
+from databus_spark.errors import MirrorChanged, TableParked
 from databus_spark.formats import open_table
 from databus_spark.last_images import NO_KEY, last_of_each_key, merge_latest, row_columns, with_keys
 from databus_spark.mirror_state import DumpBase, MirrorState, decode_state, encode_state
@@ -57,8 +57,9 @@ class Mirror:
         self._rules = rules
         self.name = name
         self.table = open_table(spark, path)
-        text = self.table.text() if self.table.exists else ""
-        self.state = decode_state(text) if text else None
+        #: of the last commit that was read or made here
+        self._text = self.table.text() if self.table.exists else ""
+        self.state = decode_state(self._text) if self._text else None
 
     @property
     def definition(self) -> Table | None:
@@ -69,8 +70,7 @@ class Mirror:
     def load(self, rows: DataFrame, table: Table, state: MirrorState) -> None:
         """Replace everything by the rows of a dump, with the column `cells`; or, after the first step, add rows to it.
 
-        Raises TableParked; then the mirror has no rows of this dump. Raises LakeUnavailable if another sink has loaded
-        rows meanwhile.
+        Raises TableParked; then the mirror has no rows of this dump.
         """
         if state.transaction < self._log.trimmed:
             raise TableParked("the change log does not have all that is newer than its dump any more")
@@ -79,24 +79,21 @@ class Mirror:
         state = msgspec.structs.replace(state, types=self._types)
         begun = self.state if self.state and self.state.files else None
         try:
-            if begun and (begun.base, begun.types) == (state.base, state.types):
-                self._commit(table, lambda: self._append(typed, begun, state))
-            else:
-                self._commit(table, lambda: self.table.overwrite(typed, encode_state(state)))
+            with _parking_keys(table):
+                if begun and (begun.base, begun.types) == (state.base, state.types):
+                    self._append(typed, state)
+                else:
+                    self._commit(state, lambda text: self.table.overwrite(typed, text))
         except TableParked:
             if begun:  # the rows of the earlier steps alone are no mirror
                 self.drop(begun.transaction)
             raise
-        self.state = state
 
-    def _append(self, rows: DataFrame, before: MirrorState, after: MirrorState) -> None:
-        """Append rows to the commit that has the state `before`, unless another commit of ours follows it."""
-        version, text = self.table.commits()[0]
-        if text == encode_state(before):
-            self.table.append(rows, encode_state(after), f"load-{version}")
-            text = self.table.text()
-        if text != encode_state(after):
-            raise LakeUnavailable(f"another sink loads {self.table.path}: stop one of them")
+    def _append(self, rows: DataFrame, state: MirrorState) -> None:
+        """Append rows to the last commit, unless another sink appends rows to it at the same time."""
+        version, _ = self.table.last()
+        self._commit(state, lambda text: self.table.append(rows, text, f"load-{version}"))
+        self._require_unchanged()
 
     def advance(self, changes: TableChanges, last: int) -> None:
         """Follow the change log up to a transaction; `changes` is what it has of the table until then.
@@ -134,15 +131,15 @@ class Mirror:
             self.state = MirrorState(transaction - 1, "", types=self._types)
             return
         state = MirrorState(transaction - 1, encode_definition(table), types=self._types, emptied=True)
-        self.table.empty(mirror_columns(table, self._types), encode_state(state))
-        self.state = state
+        self._commit(state, lambda text: self.table.empty(mirror_columns(table, self._types), text))
 
     def drop(self, transaction: int) -> None:
         """Remove all rows, because the table is gone. A table that has no mirror does not get one."""
         definition = self.state.definition if self.state else ""
         state = MirrorState(transaction, definition, dropped=True, types=self._types)
         if definition:
-            self.table.empty(mirror_columns(decode_definition(definition), self._types), encode_state(state))
+            columns = mirror_columns(decode_definition(definition), self._types)
+            self._commit(state, lambda text: self.table.empty(columns, text))
         self.state = state
 
     def copy(self, source: "Mirror", table: Table, query: str, transaction: int) -> None:
@@ -161,8 +158,7 @@ class Mirror:
 
     def begin(self, rows: DataFrame, state: MirrorState) -> None:
         """Replace everything by rows that another mirror had in a state."""
-        self.table.overwrite(rows, encode_state(state))
-        self.state = state
+        self._commit(state, lambda text: self.table.overwrite(rows, text))
 
     # --- statements -----------------------------------------------------------------------------------------------
 
@@ -180,7 +176,8 @@ class Mirror:
             case "alter" if before is not None:
                 change = self._change(before, table, statement.query)
                 if not change.is_identity or not same_rows(before, table):
-                    self._rewrite(self.table.read(), change, table, transaction, in_place=change.only_schema)
+                    rows = self.table.read(self._require_unchanged())
+                    self._rewrite(rows, change, table, transaction, in_place=change.only_schema)
             case "alter" if table.primary_key:
                 raise TableParked("its earlier rows are not in the lake", any_dump=True)
             case _:
@@ -201,12 +198,10 @@ class Mirror:
             wider = {column: kind for column, kind in into.items() if present.get(column, kind) != kind}
             if all(self.table.widens(present[column], kind) for column, kind in wider.items()):
                 added = {column: kind for column, kind in into.items() if column not in present}
-                self.table.add_columns(added, wider, encode_state(state))
-                self.state = state
+                self._commit(state, lambda text: self.table.add_columns(added, wider, text))
                 return
         columns = [f"{text} as {identifier(column)}" for column, text in change.columns.items()]
-        self.table.overwrite(rows.selectExpr(*columns, SEQUENCE), encode_state(state))
-        self.state = state
+        self._commit(state, lambda text: self.table.overwrite(rows.selectExpr(*columns, SEQUENCE), text))
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
@@ -237,18 +232,28 @@ class Mirror:
         entries = self._log.entries(self.name, after, last, self._condition).where("_query is null")
         state = MirrorState(last, self.state.definition, self._base(last), types=self._types)
         latest = last_of_each_key(entries, table, sum(each.partitions for each in images), self._types)
-        self._commit(table, lambda: merge_latest(self.table, latest, key_columns(table), encode_state(state), _NEWER))
-        self.state = state
+        with _parking_keys(table):
+            self._commit(state, lambda text: merge_latest(self.table, latest, key_columns(table), text, _NEWER))
 
-    def _commit(self, table: Table, commit: Callable[[], None]) -> None:
-        """Commit rows. Raises TableParked if the lake's types cannot represent the key of one."""
-        try:
-            commit()
-        except Exception as error:
-            if NO_KEY not in str(error):
-                raise
-            reason = f"a primary key value of {table.full_name}, for instance a zero date, is none of the lake's type"
-            raise TableParked(reason, heals=False) from error
+    def _commit(self, state: MirrorState, commit: Callable[[str], None]) -> None:
+        """Make a commit that has a state. Raises MirrorChanged if the mirror is not as it was left here.
+
+        Another sink may write by mistake, or one that was suspended may go on: its rows must not be mixed with ours.
+        """
+        self._require_unchanged()
+        text = encode_state(state)
+        commit(text)
+        self.state, self._text = state, text
+
+    def _require_unchanged(self) -> int | None:
+        """Return the version of the last commit that was read or made here; None if there is no table.
+
+        Raises MirrorChanged if another process has committed something since.
+        """
+        version, text = self.table.last() if self.table.exists else (None, "")
+        if text != self._text:
+            raise MirrorChanged(f"another sink writes to {self.table.path}: stop one of them")
+        return version
 
     def _base(self, last: int) -> DumpBase | None:
         """Return the dump that later entries than those of a transaction must be compared with."""
@@ -268,3 +273,15 @@ class Mirror:
     @property
     def _condition(self) -> str:
         return self.state.base.is_before if self.state and self.state.base else "true"
+
+
+@contextmanager
+def _parking_keys(table: Table) -> Iterator[None]:
+    """Raise TableParked if rows cannot be committed because the lake's types cannot represent the key of one."""
+    try:
+        yield
+    except Exception as error:
+        if NO_KEY not in str(error):
+            raise
+        reason = f"a primary key value of {table.full_name}, for instance a zero date, is none of the lake's type"
+        raise TableParked(reason, heals=False) from error

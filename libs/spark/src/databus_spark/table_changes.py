@@ -64,6 +64,12 @@ class TableChanges(msgspec.Struct, frozen=True):
     definitions: dict[int, Table] = {}
     images: list[Images] = []
 
+    @property
+    def first(self) -> int:
+        """Ordinal of the first transaction that the table has something in. There must be one."""
+        statements = [each.transaction for each in self.statements[:1]]
+        return min(statements + [each.first for each in self.images])
+
 
 def table_changes(entries: DataFrame) -> dict[TableName, TableChanges]:
     """Return what entries of the change log have of each table.

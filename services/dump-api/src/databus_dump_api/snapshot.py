@@ -74,6 +74,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         position=view.position,
         kafka_offsets=offsets,
         dead_letter_offset=letters_end,
+        transaction=progress.transaction if progress else 0,
         tables=tuple(shown.table for shown in published),
         files=tuple(files),
     )

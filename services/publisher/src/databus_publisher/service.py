@@ -5,6 +5,7 @@ import math
 import time
 from functools import partial
 
+import msgspec
 from redis.asyncio import Redis
 
 from databus import metrics
@@ -21,8 +22,9 @@ from databus.log_events import LogEvent
 from databus.logs import bound, get_logger, position_fields
 from databus.pipe import Entry, PublisherEnd
 from databus.pipeline_state import require_new
-from databus.progress import Progress
+from databus.progress import Progress, Routes
 from databus.redis_connection import connect_redis
+from databus.routes import fingerprint
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
 from databus.settings.topic_claims import TopicClaims, known_claims, require_topics
@@ -66,6 +68,7 @@ async def _serve(
     if progress is None:
         await require_new(settings, redis)
         progress = Progress()
+    progress = _by_rules(progress, fingerprint(settings.publisher.rules))
     claims = await _claim_topics(settings)
     while True:
         states, _ = await read_states(settings)
@@ -85,6 +88,13 @@ async def _serve(
             except GenerationLost as lost:
                 log.info(LogEvent.GENERATION_LOST, f"{lost}; opening a new generation")
         progress = await publication.abandon()
+
+
+def _by_rules(progress: Progress, rules: str) -> Progress:
+    """Return the progress of a publisher whose rules have this fingerprint."""
+    if progress.routes and progress.routes.fingerprint == rules:
+        return progress
+    return msgspec.structs.replace(progress, routes=Routes(rules, progress.transaction))
 
 
 async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:

@@ -111,8 +111,8 @@ COMMANDS = (
     Command(
         "resync",
         "let the running sink load mirrors again from a new dump",
-        "Let the running sink load mirrors again, each from a new dump, while all other tables flow; parked tables, "
-        "too. Shows what the sink does until all are loaded; Ctrl-C stops that, not the sink. "
+        "Let the running sink load mirrors again, each from a new dump, beside the stream; parked tables, too. "
+        "Shows what the sink does until all are loaded; Ctrl-C stops that, not the sink. "
         f"{_EXIT_CODES.format(good='loaded', bad='could not be')}",
         _configure_resync,
         _in_session(_resync),
@@ -122,7 +122,8 @@ COMMANDS = (
         "compact the lake's files, and delete old ones",
         "Write small files of the change log and the mirrors together, and delete files and history of earlier "
         "versions, and old days of the change log. The sink does this itself, at the interval spark.maintain.interval. "
-        "Exit code 1: a step failed, for instance because the sink has changed the table meanwhile.",
+        "Exit code 1: a step failed, for instance because the sink has changed the table meanwhile. On S3, "
+        "or in Iceberg on anything but HDFS, stop the sink before.",
         _configure_maintain,
         _in_session(_maintain),
     ),

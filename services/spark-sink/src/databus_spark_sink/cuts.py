@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from databus.errors import FatalError
+from databus.errors import FatalError, PublisherDiffers
 from databus.kafka_progress import read_progress
+from databus.progress import Progress, Reset
+from databus.routes import fingerprint
 from databus.settings import Settings
 from databus_spark.changelog import LogState, Offsets
 from databus_spark_sink.offsets import by_topic, list_partitions, stable_ends, topic_pattern
@@ -41,6 +43,8 @@ class Batch:
     waiting: int
     #: whether it has all that was published when it was searched for
     is_all: bool
+    #: a reset of the pipeline that is one of the transactions
+    reset: Reset | None = None
 
     @property
     def records(self) -> int:
@@ -61,9 +65,15 @@ class Cuts:
         self._starts = StartFinder(committed)
 
     async def next(self, state: LogState) -> Batch | None:
-        """Return the batch after `state`; None if there is no new transaction."""
+        """Return the batch after `state`; None if there is no new transaction.
+
+        Raises PublisherDiffers if the publisher has other rules.
+        """
         progress = await read_progress(self._settings)
-        if progress is None or progress.transaction == state.transaction:
+        if progress is None:
+            return None
+        require_same_rules(self._settings, progress)
+        if progress.transaction == state.transaction:
             return None
         if progress.transaction < state.transaction:
             raise FatalError(
@@ -79,6 +89,7 @@ class Cuts:
         last = progress.transaction
         # Kafka may show a transaction's records before its progress: `to_end` waits for the progress, too.
         later = await read_progress(self._settings, to_end=True)
+        reset = progress.reset
         is_small = all(ends[each] - start <= MAX_RECORDS for each, start in starts.items())
         if later != progress or not is_small:  # else no transaction was committed while the ends were read
             ends, last = await self._cut(starts, ends, state.transaction, last)
@@ -89,6 +100,7 @@ class Cuts:
             later.transaction if later else last,
             waiting,
             last == progress.transaction,
+            reset if reset and state.transaction < reset.transaction <= last else None,
         )
 
     async def _cut(
@@ -100,6 +112,15 @@ class Cuts:
             async with aclosing(transactions(self._committed, each, starts[each], ends[each])) as read:
                 last = await climb.follow(read, starts[each] + MAX_RECORDS, last)
         return {each: climb.first_after(last, ends[each]) for each, climb in climbs.items()}, last
+
+
+def require_same_rules(settings: Settings, progress: Progress) -> None:
+    """Raise PublisherDiffers if the publisher has other rules than the sink."""
+    if progress.routes and progress.routes.fingerprint != fingerprint(settings.publisher.rules):
+        raise PublisherDiffers(
+            "the publisher publishes by other rules (publisher.routes, topic, escape_names) than those of this sink: "
+            "restart the one that has the old settings"
+        )
 
 
 class _Climb:

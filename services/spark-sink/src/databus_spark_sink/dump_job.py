@@ -11,6 +11,9 @@ from databus.dump_client import DumpApi
 from databus.errors import DatabusError, DumpUnusable
 from databus.events import Table
 from databus.settings import Settings
+from databus.settings.rules import default_rule
+from databus.table_filter import TableFilter
+from databus_changes.tables import TableName
 from databus_spark.dump_files import Say
 from databus_spark_sink.dumps import PassedDump, load_mirror, take
 from databus_spark_sink.lake import Lake
@@ -32,6 +35,8 @@ class DumpJob:
         self._fetching = asyncio.create_task(self._fetch())
         #: the tables that are not loaded yet; None before the first one
         self._left: list[Table] | None = None
+        #: parked tables that the database does not have any more
+        self._gone: list[TableName] = []
         #: the first error of a table; the others are loaded nevertheless
         self._error: Exception | None = None
 
@@ -50,6 +55,10 @@ class DumpJob:
             if self._is_requested and not any(table.primary_key for table in dump.tables):
                 raise DumpUnusable(f"{self._pattern} has no primary key, or does not match spark.tables any more")
             self._left = [table for table in dump.tables if self._is_due(table, dump)]
+            self._gone = self._tables_not_in(dump)
+        if self._gone:
+            self._lake.leave_out(self._gone.pop(), dump.transaction)
+            return True
         if self._left:
             try:
                 load_mirror(self._spark, self._lake, dump, self._left.pop())
@@ -84,6 +93,17 @@ class DumpJob:
         complete = set() if self._is_requested else set(tables.known) - tables.parked.keys()
         async with DumpApi(self._settings.dumps.url) as api:
             return await take(self._settings, self._say, api, [self._pattern], self._lake.downloads, complete)
+
+    def _tables_not_in(self, dump: PassedDump) -> list[TableName]:
+        """Return the parked tables that a dump of the pattern could have, and does not have."""
+        had = {(table.schema, table.name) for table in dump.manifest.tables}
+        rules, of_pattern = self._settings.publisher.rules, TableFilter([self._pattern])
+        return [
+            name
+            for name, parked in self._lake.tables.parked.items()
+            if parked.heals and parked.transaction <= dump.transaction and name not in had
+            if of_pattern.matches(*name) and self._settings.source.captures(*name) and default_rule(rules, *name)
+        ]
 
     def _is_due(self, table: Table, dump: PassedDump) -> bool:
         """Return whether a table is to be loaded: its doubt may have ended meanwhile, or may be newer than the dump."""

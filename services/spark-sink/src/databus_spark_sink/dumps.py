@@ -111,7 +111,7 @@ def load_mirror(spark: SparkSession, lake: Lake, dump: PassedDump, table: Table)
             lake.tables.release(name)
         return
     if not parked:  # the mirror goes back to the dump: if the sink is killed then, the table must be loaded again
-        lake.tables.hold(name, "it was being loaded from a dump", dump.transaction)
+        lake.tables.hold([name], "it was being loaded from a dump", dump.transaction)
     if lake.load(read_rows(spark, dump.manifest, table, dump.folder, lake.types), table, dump.state(table)):
         log_loaded(dump, table)
     lake.catch_up()

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.errors import DatabusError, DumpRefused, FatalError, LakeUnavailable
+from databus.errors import DatabusError, FatalError, LakeUnavailable
 from databus.events import first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -99,11 +99,22 @@ class Healing:
         found = [_Target(full_name(*name)) for name in sorted(set(self._requested.values()))]
         found += [_Target(pattern, is_new=True) for pattern in self._new_patterns]
         if self._settings.spark.heal == "auto":
-            parked = self._lake.tables.parked.items()
-            names = sorted(name for name, each in parked if each.heals and self._filter.matches(*name))
-            found += [_Target(full_name(*name)) for name in names]
+            found += [_Target(each) for each in self._parked()]
         due = {each: self._waits.get(each, (0.0, 0.0))[0] for each in found}
         return sorted((each for each in due if due[each] <= time.monotonic()), key=due.__getitem__)
+
+    def _parked(self) -> list[str]:
+        """Return the parked tables that can be loaded, or the pattern if these are all the tables of a pattern."""
+        parked = self._lake.tables.parked.items()
+        names = {name for name, each in parked if each.heals and self._filter.matches(*name)}
+        found = []
+        for pattern in self._settings.spark.tables:
+            of_pattern = TableFilter([pattern])
+            members = {name for name in self._lake.tables.known if of_pattern.matches(*name)}
+            if len(members) > 1 and members <= names:  # one dump, and not one for each table
+                found.append(pattern)
+                names -= members
+        return found + [full_name(*name) for name in sorted(names)]
 
     async def _look_for_requests(self) -> None:
         if time.monotonic() < self._looked + self._settings.spark.trigger:
@@ -150,8 +161,6 @@ class Healing:
         log.warning(LogEvent.HEALING_FAILED, f"{target.pattern} could not be loaded: {reason}", table=target.pattern)
         with suppress(LakeUnavailable):
             job.delete_files()
-        if target.is_new and isinstance(error, DumpRefused):  # no table matches; if one is created, the log has it all
-            self._lake.tables.set_loaded(target.pattern)
         is_final = isinstance(error, FatalError)
         self._report(requests, f"{FAILED}{reason}" if is_final else f"tried again soon, because {reason}")
         for request in requests if is_final else ():

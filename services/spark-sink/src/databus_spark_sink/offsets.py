@@ -158,8 +158,15 @@ def may_publish(settings: Settings, topic: str, table: tuple[str, str]) -> bool:
     return re.fullmatch(_pattern(settings, [full_name(*table)]), topic) is not None
 
 
+def patterns_of(settings: Settings, topic: str) -> list[str]:
+    """List the patterns of `spark.tables` whose tables a topic may have records of."""
+    return [each for each in settings.spark.tables if re.fullmatch(_pattern(settings, [each]), topic)]
+
+
 async def starting_offsets(settings: Settings, manifest: Manifest) -> Offsets:
     """Return where the change log begins: at the dump's offsets, and at the first record of other partitions.
+
+    The offsets of a topic that does not exist any more are kept, so it is noticed that its records are missing.
 
     Raises ChangesLost or KafkaUnavailable.
     """
@@ -168,14 +175,12 @@ async def starting_offsets(settings: Settings, manifest: Manifest) -> Offsets:
     starts[names.dead_letter_topic(settings.name)] = {0: manifest.dead_letter_offset}  # also if it does not exist yet
     for topic, offsets in manifest.kafka_offsets.items():
         for partition, offset in offsets.items():
-            if topic not in earliest:
-                continue
-            if offset < earliest[topic].get(partition, offset + 1):
+            if topic in earliest and offset < earliest[topic].get(partition, offset + 1):
                 raise ChangesLost(
                     f"topic {topic}, partition {partition}: Kafka has already deleted offset {offset}, where the "
                     f"changes after dump {manifest.id} start: raise the topic's retention and request a new dump"
                 )
-            starts[topic][partition] = offset
+            starts.setdefault(topic, {})[partition] = offset
     return starts
 
 

@@ -13,9 +13,12 @@ from pyspark.sql import SparkSession
 from databus import kafka_client, names
 from databus.dump_client import DumpApi
 from databus.errors import KafkaUnavailable, LakeUnavailable
+from databus.events import first_names
+from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_OFFSET, SINK_STEP_SECONDS
+from databus.progress import Progress
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
 from databus_spark.changelog import LogState
@@ -23,12 +26,13 @@ from databus_spark.layout import Layout
 from databus_spark.records import read_records
 from databus_spark.types import type_options
 from databus_spark_sink import bootstrap, offsets, session
-from databus_spark_sink.cuts import Batch, Cuts
+from databus_spark_sink.cuts import Batch, Cuts, require_same_rules
 from databus_spark_sink.healing import Healing
 from databus_spark_sink.lag import Lag
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.maintenance import Maintenance
 from databus_spark_sink.periodic import Periodic
+from databus_spark_sink.starts import Loss
 from databus_spark_sink.verification import Verification
 
 log = get_logger(__name__)
@@ -60,11 +64,14 @@ async def keep_up_to_date(
         rules = settings.publisher.rules
         opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes, types, rules)
     with closing(opened) as lake:
+        progress = await read_progress(settings) or Progress()
+        require_same_rules(settings, progress)
         if not lake.is_loaded:
             with _reporting(f"a dump cannot be loaded into {layout.root}"):
                 await bootstrap.load(settings, health, spark, lake)
         health.down("starting to read Kafka")
         await offsets.check_kafka(settings)
+        await asyncio.to_thread(lake.follow_rules, progress.routes.after if progress.routes else 0)
         async with (
             kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
             kafka_client.consumer(settings.kafka) as committed,
@@ -115,10 +122,24 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
                 text = f"{loss.reason}: databus-spark-sink verify finds the mirrors that lack rows because of that"
                 log.warning(LogEvent.RECORDS_MISSING, text, topic=topic)
                 continue
+            last = batch.published if loss.last is None else loss.last
             # Topics are deleted after their tables were dropped: that must not park these tables.
-            lake.lose(topic, loss.reason, batch.published, dropped=not loss.was_deleted)
+            if not lake.lose(topic, loss.reason, last, dropped=not loss.was_deleted):
+                _load_patterns_of(topic, loss, settings, lake)
+        if batch.reset:
+            lake.restart(batch.reset)
         read = partial(read_records, spark, settings.kafka, ends=batch.end.offsets)
-        lake.apply(read(batch.starts | {letters: {}}), batch.end, read({letters: batch.starts.get(letters, {})}))
+        records, dead_letters = read(batch.starts | {letters: {}}), read({letters: batch.starts.get(letters, {})})
+        lake.apply(records, batch.end, dead_letters, note=batch.reset is not None)
+
+
+def _load_patterns_of(topic: str, loss: Loss, settings: Settings, lake: Lake) -> None:
+    """Let the tables be loaded that a topic may have records of, of which the lake knows none."""
+    patterns = [each for each in offsets.patterns_of(settings, topic) if each in lake.tables.loaded]
+    if patterns:  # others are loaded anyway
+        text = f"{loss.reason}: tables of {first_names(patterns)} that the lake lacks are loaded from a dump"
+        log.warning(LogEvent.RECORDS_MISSING, text, topic=topic)
+        lake.tables.forget_loaded(patterns)
 
 
 def _catch_up(lake: Lake) -> None:

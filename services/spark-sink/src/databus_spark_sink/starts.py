@@ -4,10 +4,11 @@ A topic that was deleted and created again has other records at the same offsets
 offset is not newer than the change log; if it is, the topic is another one.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -26,7 +27,9 @@ class Loss:
 
     reason: str
     #: whether the topic was deleted, as it may be after the table was dropped
-    was_deleted: bool
+    was_deleted: bool = False
+    #: ordinal of the last transaction of which records are missing; None: it is not known
+    last: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,18 +60,15 @@ class StartFinder:
         starts, lost = dict(earliest), dict[str, Loss]()
         for each, first in earliest.items():
             if state.transaction >= 0 and each.topic not in state.offsets:
-                start = await self._first_newer(state.transaction, each, first, ends[each])
-                if start is None:  # a dump that is taken from now on has what these records have
-                    lost[each.topic] = Loss(
-                        f"topic {each.topic} had records before the lake read it", was_deleted=False
-                    )
-                starts[each] = ends[each] if start is None else start
+                starts[each], loss = await self._first_newer(state.transaction, each, first, ends[each])
+                if loss:
+                    lost[each.topic] = _later(loss, lost.get(each.topic, loss))
                 continue
             expected = 0 if each.topic in created_again else known[each]
             starts[each] = max(first, expected)
             if first > expected:
                 reason = f"Kafka has deleted records of topic {each.topic} that were not read"
-                lost[each.topic] = Loss(reason, was_deleted=False)
+                lost[each.topic] = Loss(reason)
         for topic in created_again - set(state.gone):  # one that was gone is new, and is read from its first record on
             lost[topic] = Loss(f"topic {topic} was deleted and created again", was_deleted=True)
         gone = _read_before(state, pattern) - {each.topic for each in ends}
@@ -76,20 +76,26 @@ class StartFinder:
             lost[topic] = Loss(f"topic {topic} was deleted, maybe with records that were not read", was_deleted=True)
         return Starts(starts, lost, sorted(gone))
 
-    async def _first_newer(self, after: int, partition: TopicPartition, begin: int, end: int) -> int | None:
-        """Return where a partition is read from whose topic the change log does not know: nothing older is needed.
+    async def _first_newer(
+        self, after: int, partition: TopicPartition, begin: int, end: int
+    ) -> tuple[int, Loss | None]:
+        """Return where a partition is read from whose topic the change log does not know, and what it leaves out.
 
-        For instance, a table was added to `spark.tables`. None if there are too many records to search.
+        For instance, a table was added to `spark.tables`: the dump that is loaded then has what older records have.
         """
-        start = begin
+        topic = partition.topic
+        before = Loss(f"topic {topic} had records before the lake read it")
+        start, skipped = begin, -1
         async with aclosing(transactions(self._consumer, partition, begin, end)) as read:
             async for transaction, offset in read:
                 if transaction > after:
-                    return start
+                    if begin and skipped < 0:
+                        return start, Loss(f"Kafka may have deleted records of topic {topic} that were not read")
+                    break
                 if end - begin > MAX_SKIPPED:
-                    return None
-                start = offset + 1
-        return start
+                    return end, before
+                start, skipped = offset + 1, max(skipped, transaction)
+        return start, replace(before, last=skipped) if skipped >= 0 else None
 
     async def _created_again(
         self,
@@ -125,6 +131,11 @@ class StartFinder:
             ranges = {each: (first, read[each][0]) for each, (first, _) in ranges.items() if each not in found}
             size *= 8
         return found
+
+
+def _later(one: Loss, other: Loss) -> Loss:
+    """Return the loss that lasts longer, of two of one topic."""
+    return max(one, other, key=lambda loss: math.inf if loss.last is None else loss.last)
 
 
 def _read_before(state: LogState, pattern: str) -> set[str]:

@@ -1,8 +1,9 @@
 """The states of the lake's tables: which follow their sources, and which are parked, since when and why."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from threading import Lock
+from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -12,6 +13,8 @@ from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_PARKED
+from databus.routes import described, published_as, rules_of
+from databus.settings.rules import Rule
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark.formats import open_table
@@ -41,6 +44,8 @@ class _Settings(msgspec.Struct, frozen=True):
     #: patterns of `spark.tables` at the last start, and those whose tables were loaded
     followed: list[str]
     loaded: list[str]
+    #: see `databus.routes.described`; None: not known
+    rules: list[dict[str, Any]] | None = None
 
 
 class TableStates:
@@ -55,10 +60,12 @@ class TableStates:
         #: patterns of `spark.tables` whose tables were loaded
         self.loaded: list[str] = []
         self._followed: list[str] = []
+        self._rules: list[dict[str, Any]] | None = None
         if self._table.exists:
             if text := self._table.text():
                 settings = msgspec.json.decode(text, type=_Settings)
                 self.types, self._followed, self.loaded = settings.types, settings.followed, settings.loaded
+                self._rules = settings.rules
             for row in self._table.read().collect():
                 is_parked = row.state == "parked"
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
@@ -75,10 +82,11 @@ class TableStates:
         """The parked tables."""
         return {name: parked for name, parked in self._states.items() if parked}
 
-    def add(self, names: Iterable[TableName]) -> None:
-        """Add tables, unless they are known."""
+    def add(self, names: Iterable[TableName]) -> list[TableName]:
+        """Add tables, unless they are known. Returns those that were added."""
         if new := [name for name in names if name not in self._states]:
             self._write(dict.fromkeys(new))
+        return new
 
     def returning(self, patterns: list[str]) -> list[TableName]:
         """Return the tables that match these patterns, but did not match those of the last start."""
@@ -97,13 +105,27 @@ class TableStates:
         self.loaded = [*self.loaded, pattern]
         self._write({})
 
+    def forget_loaded(self, patterns: list[str]) -> None:
+        """Keep that the lake may lack tables of these patterns, so a dump of them is loaded."""
+        self.loaded = [each for each in self.loaded if each not in patterns]
+        self._write({})
+
+    def change_rules(self, rules: Sequence[Rule], transaction: int) -> None:
+        """Keep the rules by which tables are published, and park the tables that were published by other ones."""
+        before, self._rules = self._rules, described(rules)
+        if before != self._rules:
+            old = rules_of(before) if before is not None else rules
+            changed = [name for name in self.known if published_as(old, *name) != published_as(rules, *name)]
+            self.park_all(changed, "it is published by another rule of publisher.routes than before", transaction)
+
     def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
         """Park a table; `heals`: whether it can be mirrored after it is loaded again."""
-        self._park([name], reason, transaction, heals=heals)
+        self.park_all([name], reason, transaction, heals=heals)
 
-    def hold(self, name: TableName, reason: str, transaction: int) -> None:
-        """Park a table without an error, because it is being loaded: it stays parked if that is interrupted."""
-        self._write({name: Parked(reason, True, transaction, time.time())})
+    def hold(self, names: Iterable[TableName], reason: str, transaction: int) -> None:
+        """Park tables without an error, because they will be loaded: they stay parked if that is interrupted."""
+        if held := list(names):
+            self._write({name: self._parked(name, reason, transaction, heals=True) for name in held})
 
     def release(self, name: TableName) -> None:
         """Let a table flow again, if it is parked."""
@@ -115,16 +137,23 @@ class TableStates:
     def change_types(self, types: TypeOptions, names: list[TableName], transaction: int) -> None:
         """Keep other options for types, and park the tables whose mirrors were not made with them."""
         self.types = types
-        self._park(names, "it must be loaded again with the new settings of spark.types", transaction, heals=True)
+        self.park_all(names, "it must be loaded again with the new settings of spark.types", transaction)
 
-    def _park(self, names: list[TableName], reason: str, transaction: int, *, heals: bool) -> None:
+    def park_all(self, names: list[TableName], reason: str, transaction: int, *, heals: bool = True) -> None:
+        """Park tables with one commit."""
         for name in names:
             log.error(
                 LogEvent.MIRROR_PARKED,
-                f"the mirror of {full_name(*name)} is parked, because {reason}; all other tables flow",
+                f"the mirror of {full_name(*name)} is parked, because {reason}; all other tables flow; "
+                f"to load it again: databus-spark-sink resync {full_name(*name)}",
                 table=full_name(*name),
             )
-        self._write(dict.fromkeys(names, Parked(reason, heals, transaction, time.time())))
+        self._write({name: self._parked(name, reason, transaction, heals=heals) for name in names})
+
+    def _parked(self, name: TableName, reason: str, transaction: int, *, heals: bool) -> Parked:
+        """Return the state of a table that is parked, maybe once more: its dump must have all that was in doubt."""
+        before = self._states.get(name)
+        return Parked(reason, heals, max(transaction, before.transaction if before else -1), time.time())
 
     def _write(self, changed: dict[TableName, Parked | None]) -> None:
         with self._lock:
@@ -134,7 +163,7 @@ class TableStates:
             # Java reads the rows from JSON. `createDataFrame` would need Python on each executor.
             text = literal(msgspec.json.encode(rows).decode())
             states = self._table.spark.sql(f"SELECT inline(from_json({text}, 'array<struct<{_COLUMNS}>>'))")
-            settings = msgspec.json.encode(_Settings(self.types, self._followed, self.loaded)).decode()
+            settings = msgspec.json.encode(_Settings(self.types, self._followed, self.loaded, self._rules)).decode()
             self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), settings)
 
 

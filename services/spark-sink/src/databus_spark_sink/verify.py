@@ -87,22 +87,37 @@ async def _judge(api: DumpApi, say: Say, comparison: Comparison, name: TableName
         return verdicts.failed(name, error)
 
 
-def _in_lake(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> dict[TableName, Mirror]:
-    """Return the mirrors of the lake's tables that match these patterns, and are parked or were not dropped."""
+def _in_lake(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> list[TableName]:
+    """Return the lake's tables that match these patterns, and are parked, damaged or were not dropped."""
     states, chosen, kept = TableStates(spark, layout.tables), TableFilter(tables), TableFilter(settings.spark.tables)
-    log, types, rules = ChangeLog(spark, layout.changes), type_options(settings.spark.types), settings.publisher.rules
-    names = [name for name in states.known if chosen.matches(*name) and kept.matches(*name)]
-    mirrors = {name: Mirror(spark, log, name, layout.mirror(*name), types, rules) for name in names}
-    return {name: mirror for name, mirror in mirrors.items() if name in states.parked or mirror.definition}
+
+    def is_there(name: TableName) -> bool:
+        try:
+            return name in states.parked or _mirror(settings, spark, layout, name).definition is not None
+        except (PySparkException, Py4JError):
+            return True
+
+    return [name for name in states.known if chosen.matches(*name) and kept.matches(*name) and is_there(name)]
+
+
+def _mirror(settings: Settings, spark: SparkSession, layout: Layout, name: TableName) -> Mirror:
+    log, types = ChangeLog(spark, layout.changes), type_options(settings.spark.types)
+    return Mirror(spark, log, name, layout.mirror(*name), types, settings.publisher.rules)
 
 
 def _judge_without_dump(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> list[Verdict]:
     """Judge the lake's tables that match these patterns, which match no table of the database."""
     parked = TableStates(spark, layout.tables).parked
-    return [
-        verdicts.parked(name, parked[name]) if name in parked else verdicts.gone(name, mirror.rows()[0].count())
-        for name, mirror in _in_lake(settings, spark, layout, tables).items()
-    ]
+
+    def judge(name: TableName) -> Verdict:
+        try:
+            rows = _mirror(settings, spark, layout, name).rows()[0].count()
+        except (PySparkException, Py4JError) as error:
+            return verdicts.failed(name, error)
+        return verdicts.gone(name, rows)
+
+    found = _in_lake(settings, spark, layout, tables)
+    return [verdicts.parked(name, parked[name]) if name in parked else judge(name) for name in found]
 
 
 def _say(step: str) -> None:

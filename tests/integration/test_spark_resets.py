@@ -1,0 +1,82 @@
+"""A lake whose pipeline was reset, or publishes by other rules: no mirror goes on as if nothing was missing."""
+
+from typing import Any
+
+import pytest
+
+from common.spark import leaves_sockets
+from databus.errors import PublisherDiffers
+from databus.events import Action
+from databus.progress import Routes
+from databus.routes import fingerprint
+from databus.settings import Publisher
+from integration.sink import INSERT, ITEMS, Sink
+from integration.sink_peers import describe_table
+
+pytestmark = leaves_sockets
+
+OTHER, GONE = describe_table("other", "id int(11)"), describe_table("gone", "id int(11)")
+
+
+async def test_after_a_reset_all_tables_are_loaded_from_one_dump(sink: Sink) -> None:
+    publisher = sink.publisher
+    sink.dump({ITEMS: [[b"1", b"one"]], GONE: [[b"1"]]})
+    await publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.run()
+    await publisher.begin_again()  # at the end of the binlog: shop.gone was dropped, shop.other created before it
+    sink.use(heal="auto")
+    rows = {ITEMS: [[b"1", b"one"], [b"3", b"three"]], OTHER: [[b"1"]]}
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, rows)]
+
+    await sink.run()
+
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 3]
+    assert (sink.mirror(OTHER), sink.mirror(GONE)) == ([{"id": 1}], [])
+    assert sink.health.degraded == ""
+    await publisher.send((ITEMS, INSERT, [[b"4", b"four"]]), (GONE, Action.CREATE, b"CREATE TABLE gone"))
+    await publisher.send((GONE, INSERT, [[b"7"]]))
+    await sink.run()
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 3, 4]
+    assert sink.mirror(GONE) == [{"id": 7}]
+
+
+@pytest.mark.lake
+async def test_after_a_reset_with_a_snapshot_each_table_waits_for_its_rows_in_the_stream(sink: Sink) -> None:
+    publisher = sink.publisher
+    sink.dump({ITEMS: [[b"1", b"one"]], GONE: [[b"1"]]})
+    await sink.run()
+    sink.use(heal="auto")  # but no dump is requested
+    await publisher.begin_again(snapshot=True)
+    await publisher.send((ITEMS, Action.TRUNCATE, b"TRUNCATE items"), (ITEMS, INSERT, [[b"3", b"three"]]))
+
+    await sink.run()
+
+    assert sink.mirror(ITEMS) == [{"id": 3, "name": "three"}]
+    assert sink.health.degraded == "parked: shop.gone", "it may not exist any more"
+
+
+@pytest.mark.lake
+async def test_a_table_that_is_published_by_another_rule_is_loaded_again(sink: Sink) -> None:
+    publisher = sink.publisher
+    sink.dump({ITEMS: [[b"1", b"one"]], OTHER: [[b"1"]]})
+    publisher.routes = Routes(fingerprint(sink.settings.publisher.rules), 0)
+    await publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.run()
+    rules: list[dict[str, Any]] = [{"match": ["shop.items"], "mask": ["name"]}, {"match": ["*.*"]}]
+    masking = Publisher(**sink.settings.publisher.model_dump() | {"routes": rules})
+    await publisher.send((ITEMS, INSERT, [[b"3", b"three"]]))
+    publisher.routes = Routes(fingerprint(masking.rules), publisher.transaction_number)
+    await publisher.send((ITEMS, INSERT, [[b"4", b"***"]]), (OTHER, INSERT, [[b"2"]]))
+
+    with pytest.raises(PublisherDiffers, match="restart the one that has the old settings"):
+        await sink.run()
+    sink.settings = sink.settings.model_copy(update={"publisher": masking})
+    sink.use(heal="auto")
+    sink.dumps.requested = ["shop.items"]
+    masked = [[str(number).encode(), b"***"] for number in (1, 2, 3, 4)]
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, {ITEMS: masked})]
+    await sink.run()
+
+    assert {row["name"] for row in sink.mirror(ITEMS)} == {"***"}
+    assert sink.mirror(OTHER) == [{"id": 1}, {"id": 2}]
+    assert sink.health.degraded == ""

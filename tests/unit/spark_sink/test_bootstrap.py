@@ -1,0 +1,42 @@
+"""With which dump a lake can begin."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from databus.manifest import Manifest, State
+from databus.progress import Progress, Reset, Routes
+from databus.settings import Settings
+from databus_spark_sink.bootstrap import is_usable
+from integration.sink_peers import describe_table
+
+TABLES = (describe_table("items", "id int(11)"), describe_table("other", "id int(11)"))
+SETTINGS = Settings(name="shop", spark={"lake": "file:///lake", "tables": ["shop.items", "shop.o*"]})
+
+
+def dump(**more: Any) -> Manifest:
+    values = {"pipeline": "shop", "state": State.COMPLETE, "tables": TABLES, "transaction": 7} | more
+    return Manifest(id="dump-1", created=datetime.now(UTC), **values)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected", "what"),
+    [
+        (dump(), True, "of all tables"),
+        (dump(requested=("*.*",)), True, "of all tables, too"),
+        (dump(requested=("shop.o*", "crm.*", "shop.items")), True, "of more tables"),
+        (dump(requested=("shop.items", "shop.other")), False, "other tables match the pattern, too"),
+        (dump(tables=TABLES[:1]), False, "it is older than shop.other"),
+        (dump(pipeline="crm"), False, "another pipeline"),
+        (dump(state=State.RUNNING), False, "not complete"),
+    ],
+)
+def test_a_lake_begins_with_a_dump_that_has_all_its_tables(manifest: Manifest, expected: bool, what: str) -> None:
+    assert is_usable(manifest, Progress(transaction=9), SETTINGS) == expected, what
+
+
+@pytest.mark.parametrize("progress", [Progress(reset=Reset(8)), Progress(routes=Routes("", after=8), reset=Reset(3))])
+def test_a_lake_does_not_begin_with_a_dump_of_before_a_reset_or_other_rules(progress: Progress) -> None:
+    assert not is_usable(dump(), progress, SETTINGS)
+    assert is_usable(dump(transaction=8), progress, SETTINGS)
