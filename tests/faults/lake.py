@@ -1,6 +1,7 @@
 """`make faults-lake`: changes rows and tables at random while services are killed, and compares the lake each round.
 
-A table is loaded again in each round. In each second one, beginning with the first, the database fails over.
+A table is loaded again in each round. In each second one, beginning with the first, the database fails over; in the
+others the pipeline is reset, with changes that are never published, or with a snapshot.
 The same seed draws the same statements; what they meet differs if several connections write.
 """
 
@@ -48,8 +49,8 @@ async def _run(options: argparse.Namespace, console: Console) -> Report:
         say("the sink has loaded a dump")
         try:
             for number in range(1, options.rounds + 1):
-                fail_over = number % 2 == 1
-                await storm.round(options.transactions, options.statements, fail_over=fail_over)
+                fail_over, reset_to = number % 2 == 1, {2: "latest", 0: "snapshot"}.get(number % 4, "")
+                await storm.round(options.transactions, options.statements, fail_over=fail_over, reset_to=reset_to)
                 report = storm.report
                 say(
                     f"round {number}: {report.transactions} transactions, {report.ddl.total()} statements on tables, "

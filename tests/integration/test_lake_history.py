@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
 from databus import names
-from databus.errors import UsageError
+from databus.errors import LakeUnavailable, UsageError
 from databus.events import Action, QueryEvent, Row, Table
+from databus.progress import Reset
 from databus.settings import Maintain
 from databus_messages.formats.databus import Encoder
 from databus_spark.changelog import ChangeLog, LogState
@@ -30,6 +31,7 @@ from databus_spark.types import TypeOptions
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.mirrors import Mirrors
 from databus_spark_sink.rebuild import rebuild
+from databus_spark_sink.tables import TableStates
 from databus_spark_sink.upkeep import Upkeep
 from databus_wire.kafka_records import sequence_text
 from integration.sink_peers import Cells, describe_table, on_both_formats, read_with_spark
@@ -242,6 +244,27 @@ def test_a_sink_that_was_suspended_does_not_write_over_the_one_that_replaced_it(
     history.lake.catch_up()
     assert history.rows() == [{"id": 2}, {"id": 3}]
     history.close()
+
+
+def test_a_dump_of_before_a_reset_is_not_loaded_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    history = History(spark, Layout((tmp_path / "lake").as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.lake.park_after_reset(Reset(2))
+    rows = spark.sql("SELECT array(binary('1')) cells")
+    assert not history.lake.load(rows, ITEMS, MirrorState(1, encode_definition(ITEMS)))
+    assert history.lake.load(rows, ITEMS, MirrorState(2, encode_definition(ITEMS)))
+    history.lake.catch_up()
+    assert (history.rows(), history.lake.degraded) == ([{"id": 1}], "")
+    history.close()
+
+
+def test_a_sink_that_was_suspended_does_not_release_tables(spark: SparkSession, tmp_path: Path) -> None:
+    layout = Layout(tmp_path.as_uri())
+    suspended = TableStates(spark, layout.tables)
+    suspended.park(NAME, "a doubt", 1)
+    TableStates(spark.newSession(), layout.tables).park(NAME, "another doubt", 2)
+    with pytest.raises(LakeUnavailable, match="another sink"):
+        suspended.release(NAME)
 
 
 def test_a_mirror_that_cannot_be_read_when_it_is_renamed_does_not_stop_the_others(

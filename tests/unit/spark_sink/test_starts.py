@@ -109,6 +109,7 @@ async def test_a_topic_that_was_created_meanwhile_may_have_lost_its_first_record
     loss = Loss("Kafka may have deleted records of topic shop.items that were not read")
     new: dict[TopicPartition, Records] = {ITEMS: [21, 22, 23]}
     assert await find(new, LogState(20), {ITEMS: 1}) == Starts({ITEMS: 1}, {"shop.items": loss}, [])
+    assert (await find({ITEMS: [22]}, LogState(20), {ITEMS: 1})).lost == {"shop.items": loss}, "all of them"
     known_then: dict[TopicPartition, Records] = {ITEMS: [19, 20, 23]}
     found = (await find(known_then, LogState(20), {ITEMS: 1})).lost["shop.items"]
     assert found.last == 20, "nothing between was deleted"

@@ -9,6 +9,8 @@ DatabusError
 │   ├── RedisUnavailable        Redis cannot be reached
 │   ├── KafkaUnavailable        Kafka cannot be reached
 │   ├── DumpApiUnavailable      dump-api cannot be reached
+│   ├── RulesDiffer             another service has other rules in publisher.routes
+│   ├── DiskUnavailable         a local folder cannot be written now
 │   ├── KubernetesUnavailable   the Kubernetes API cannot be reached
 │   ├── RegistryUnavailable     the schema registry cannot be reached
 │   ├── SparkUnavailable        no session can be opened on the Spark master
@@ -109,10 +111,10 @@ class DumpApiUnavailable(RetryableError):
     dependency = "dump-api"
 
 
-class PublisherDiffers(RetryableError):
-    """The publisher does not have the settings of this service."""
+class RulesDiffer(RetryableError):
+    """Another service has other rules in `publisher.routes`."""
 
-    dependency = "publisher"
+    dependency = "rules"
 
 
 class DiskUnavailable(RetryableError):

@@ -150,7 +150,7 @@ class TableDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, ta
 class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     """A source transaction begins. It has captured changes, or changes the definition of a table or schema."""
 
-    #: ordinal among the pipeline's transactions that have a `Begin`, without gaps, also across failovers
+    #: ordinal among the pipeline's transactions that have a `Begin`, also across failovers; only a reset leaves a gap
     transaction: int
     #: `uuid:n` or `uuid:tag:n` (MySQL), `domain-server-sequence` (MariaDB), or empty
     gtid: str

@@ -74,6 +74,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     dead_letter_offset: int = 0
     #: ordinal of the last transaction that the pipeline had published then; the dump has it and all before. 0: none
     transaction: int = 0
+    #: fingerprint of the rules by which the rows are published (`databus.routes`); empty: not known
+    rules: str = ""
     #: the patterns of the request; None if it asked for all tables
     requested: tuple[str, ...] | None = None
     tables: tuple[Table, ...] = ()

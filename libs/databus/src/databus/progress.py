@@ -40,8 +40,9 @@ class Routes(msgspec.Struct, frozen=True):
 
     #: see `databus.routes.fingerprint`
     fingerprint: str
-    #: ordinal of the last transaction that was published by other rules, or 0
-    after: int
+    #: ordinal of the last transaction that was published by other rules, and the fingerprint of these; or 0 and empty
+    after: int = 0
+    before: str = ""
 
 
 class Progress(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 from databus.settings.rules import DEFAULT_OUTPUT, Rule, default_rule
 
 _MATCH = {"match", "exclude", "drop"}
-_PUBLISHED = {"format", "topic", "escape_names", "columns", "where", "mask", "hash", "truncate", "rename"}
+_PUBLISHED = {"format", "options", "topic", "escape_names", "columns", "where", "mask", "hash", "truncate", "rename"}
 
 
 def described(rules: Sequence[Rule]) -> list[dict[str, Any]]:
@@ -29,7 +29,12 @@ def rules_of(description: Sequence[dict[str, Any]]) -> list[Rule]:
 
 def fingerprint(rules: Sequence[Rule]) -> str:
     """Return a text that differs if the description differs."""
-    return hashlib.sha256(msgspec.json.encode(described(rules))).hexdigest()[:16]
+    return fingerprint_of(described(rules))
+
+
+def fingerprint_of(description: Sequence[dict[str, Any]]) -> str:
+    """Return the fingerprint of the rules that were described."""
+    return hashlib.sha256(msgspec.json.encode(description, order="sorted")).hexdigest()[:16]
 
 
 def published_as(rules: Sequence[Rule], schema: str, table: str) -> dict[str, Any] | None:

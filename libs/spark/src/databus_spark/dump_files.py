@@ -36,13 +36,14 @@ async def download(api: DumpApi, say: Say, manifest: Manifest, tables: Iterable[
 async def download_file(api: DumpApi, manifest: Manifest, file: DumpFile, folder: Folder) -> None:
     """Download a file and put it into the folder, unless it is there."""
     if await asyncio.to_thread(folder.size, file.name) != file.bytes:
-        with TemporaryDirectory(prefix="databus-") as local:
-            try:
+        try:
+            with TemporaryDirectory(prefix="databus-") as local:
                 await api.download(manifest.id, file, Path(local) / file.name)
-            except OSError as error:
-                text = f"{file.name} cannot be written to {local} ({error.strerror}): free space there, or set TMPDIR"
-                raise DiskUnavailable(f"dump {manifest.id}: {text}") from error
-            await asyncio.to_thread(folder.put, Path(local) / file.name)
+                await asyncio.to_thread(folder.put, Path(local) / file.name)
+        except OSError as error:
+            place = error.filename or "the folder for temporary files"
+            text = f"{file.name} cannot be written to {place} ({error.strerror}): free space there, or set TMPDIR"
+            raise DiskUnavailable(f"dump {manifest.id}: {text}") from error
 
 
 def files_of(manifest: Manifest, table: Table) -> list[DumpFile]:

@@ -24,6 +24,7 @@ from databus.kafka_topics import partitions_of
 from databus.manifest import DumpFile, FileFormat, Manifest, State
 from databus.metrics import DUMP_ROWS
 from databus.pipeline_host import connect_pipeline_host
+from databus.routes import fingerprint
 from databus.settings import Settings
 from databus_changes.matching import with_declared_types
 from databus_changes.snapshot.select import select
@@ -74,7 +75,9 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         position=view.position,
         kafka_offsets=offsets,
         dead_letter_offset=letters_end,
-        transaction=progress.transaction if progress else 0,
+        # Before the reader has begun, a reset has an ordinal, but nobody knows where the changes after it begin.
+        transaction=progress.transaction if progress and progress.position else 0,
+        rules=fingerprint(settings.publisher.rules),
         tables=tuple(shown.table for shown in published),
         files=tuple(files),
     )

@@ -92,9 +92,12 @@ async def _serve(
 
 def _by_rules(progress: Progress, rules: str) -> Progress:
     """Return the progress of a publisher whose rules have this fingerprint."""
-    if progress.routes and progress.routes.fingerprint == rules:
+    was = progress.routes
+    if was is None:  # it is new, or of a version that did not keep its rules
+        return msgspec.structs.replace(progress, routes=Routes(rules))
+    if was.fingerprint == rules:
         return progress
-    return msgspec.structs.replace(progress, routes=Routes(rules, progress.transaction))
+    return msgspec.structs.replace(progress, routes=Routes(rules, progress.transaction, was.fingerprint))
 
 
 async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:

@@ -15,6 +15,7 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger, position_fields
 from databus.manifest import Manifest, State
 from databus.progress import Progress
+from databus.routes import fingerprint
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.table_filter import TableFilter
@@ -89,6 +90,7 @@ def is_usable(manifest: Manifest, progress: Progress | None, settings: Settings)
         and manifest.pipeline == settings.name
         and is_from_pipeline_host(manifest, progress)
         and (progress is None or manifest.transaction >= progress.unbroken_after)
+        and manifest.rules in ("", fingerprint(settings.publisher.rules))
         and (asked_for is None or "*.*" in asked_for or set(patterns) <= set(asked_for))
         and not TableFilter(patterns).unmatched((table.schema, table.name) for table in manifest.tables)
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from databus.errors import FatalError, PublisherDiffers
+from databus.errors import FatalError, RulesDiffer
 from databus.kafka_progress import read_progress
 from databus.progress import Progress, Reset
 from databus.routes import fingerprint
@@ -57,8 +57,12 @@ class Batch:
 class Cuts:
     """Finds the ends of batches."""
 
-    def __init__(self, settings: Settings, written: AIOKafkaConsumer, committed: AIOKafkaConsumer) -> None:
+    def __init__(
+        self, settings: Settings, written: AIOKafkaConsumer, committed: AIOKafkaConsumer, rules_after: int = 0
+    ) -> None:
+        """`rules_after` is the last transaction of before the present rules, as far as the lake knows."""
         self._settings = settings
+        self._rules_after = rules_after
         #: consumers that read, and do not read, records of open transactions
         self._written = written
         self._committed = committed
@@ -67,12 +71,14 @@ class Cuts:
     async def next(self, state: LogState) -> Batch | None:
         """Return the batch after `state`; None if there is no new transaction.
 
-        Raises PublisherDiffers if the publisher has other rules.
+        Raises RulesDiffer if the publisher has, or had meanwhile, other rules.
         """
         progress = await read_progress(self._settings)
         if progress is None:
             return None
         require_same_rules(self._settings, progress)
+        if progress.routes and progress.routes.after > self._rules_after:
+            raise RulesDiffer("the publisher has published by other rules meanwhile")
         if progress.transaction == state.transaction:
             return None
         if progress.transaction < state.transaction:
@@ -115,9 +121,9 @@ class Cuts:
 
 
 def require_same_rules(settings: Settings, progress: Progress) -> None:
-    """Raise PublisherDiffers if the publisher has other rules than the sink."""
+    """Raise RulesDiffer if the publisher has other rules than the sink."""
     if progress.routes and progress.routes.fingerprint != fingerprint(settings.publisher.rules):
-        raise PublisherDiffers(
+        raise RulesDiffer(
             "the publisher publishes by other rules (publisher.routes, topic, escape_names) than those of this sink: "
             "restart the one that has the old settings"
         )

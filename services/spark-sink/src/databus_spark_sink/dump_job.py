@@ -60,8 +60,10 @@ class DumpJob:
             self._lake.leave_out(self._gone.pop(), dump.transaction)
             return True
         if self._left:
+            table = self._left.pop()
             try:
-                load_mirror(self._spark, self._lake, dump, self._left.pop())
+                if self._is_due(table, dump):
+                    load_mirror(self._spark, self._lake, dump, table)
             except (DatabusError, PySparkException, Py4JError) as error:
                 self._error = self._error or error
             return True

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
-from databus.errors import DumpUnusable, LakeUnavailable
+from databus.errors import DumpUnusable, LakeUnavailable, RulesDiffer
 from databus.events import Table
 from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.manifest import DumpFile, Manifest
 from databus.progress import Progress
+from databus.routes import fingerprint
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_binlog import Position
@@ -55,6 +56,8 @@ async def request(settings: Settings, api: DumpApi, tables: list[str]) -> tuple[
     """Request a dump of these tables; return it, and the ordinal of a transaction: the dump has it and all before."""
     progress = await read_progress(settings) or Progress()
     manifest = await api.take(tables)
+    if manifest.rules not in ("", fingerprint(settings.publisher.rules)):
+        raise RulesDiffer(f"dump-api has other rules in publisher.routes (dump {manifest.id}): restart it")
     if not is_from_pipeline_host(manifest, progress):
         raise DumpUnusable(f"the pipeline failed over to another server before dump {manifest.id}: request a new dump")
     return manifest, progress.transaction

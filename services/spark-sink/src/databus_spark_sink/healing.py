@@ -111,7 +111,8 @@ class Healing:
         for pattern in self._settings.spark.tables:
             of_pattern = TableFilter([pattern])
             members = {name for name in self._lake.tables.known if of_pattern.matches(*name)}
-            if len(members) > 1 and members <= names:  # one dump, and not one for each table
+            has_failed = _Target(pattern) in self._waits  # one table may be the reason, so they are tried one by one
+            if len(members) > 1 and members <= names and not has_failed:  # one dump, and not one for each table
                 found.append(pattern)
                 names -= members
         return found + [full_name(*name) for name in sorted(names)]

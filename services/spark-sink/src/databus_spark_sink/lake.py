@@ -15,7 +15,7 @@ from databus.events import Table
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_BATCHES, SINK_ROWS, SINK_STEP_SECONDS
-from databus.progress import Reset
+from databus.progress import Reset, Routes
 from databus.settings.rules import Rule
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
@@ -78,6 +78,8 @@ class Lake:
         self._quarantine = Quarantine(spark, self.log, layout.quarantine)
         #: topic → the last transaction of which records may be missing, since the start of the sink
         self._lost: dict[str, int] = {}
+        #: ordinal of the last reset since the start of the sink
+        self._reset = -1
         if not self.is_loaded:
             self.tables.loaded = tables
         # They did not follow the change log meanwhile.
@@ -109,24 +111,26 @@ class Lake:
         Returns whether the mirror has the state then; otherwise the table is parked.
         """
         name = (table.schema, table.name)
-        if state.transaction < (lost := self._lost_of(name)):
+        if state.transaction < (lost := max(self._reset, self._lost_of(name))):
             self._mirrors.park(name, "records that are newer than its dump are missing", lost)
             return False
         return self._mirrors.load(rows, table, state, self._last)
 
     def leave_out(self, name: TableName, transaction: int) -> None:
-        """Empty the mirror of a table that is not in the database any more after a transaction, and release it."""
-        self._mirrors.leave_out(name, transaction)
-        self.catch_up()
+        """Empty the mirror of a parked table that is not in the database any more after a transaction; release it."""
+        parked = self.tables.parked.get(name)
+        if parked and parked.transaction <= transaction:  # else it was released meanwhile, or parked again
+            self._mirrors.leave_out(name, transaction)
+            self.catch_up()
 
     def begin(self, offsets: Offsets) -> None:
         """Begin the change log at these offsets, after the mirrors were loaded."""
         self.state = self.log.start(offsets)
         self.is_loaded = True
 
-    def follow_rules(self, after: int) -> None:
-        """Park the tables that are published by other rules than before, since the transaction after this one."""
-        self.tables.change_rules(self._rules, max(after, self._last))
+    def follow_rules(self, routes: Routes) -> None:
+        """Park the tables that are published by other rules than before."""
+        self.tables.change_rules(self._rules, routes, self._last)
 
     def lose(self, topic: str, reason: str, transaction: int, *, dropped: bool = True) -> bool:
         """Park all tables that a topic may have records of: some are missing, none of them after the transaction.
@@ -141,15 +145,20 @@ class Lake:
                 self._mirrors.park(name, reason, transaction)
         return bool(known)
 
-    def restart(self, reset: Reset) -> None:
+    def park_after_reset(self, reset: Reset) -> None:
         """Park all tables, because the pipeline was reset: changes may be missing, or come again.
 
-        If all rows come again, too, each table is released by the TRUNCATE before its rows; a dump is not needed.
+        Then the patterns are loaded again. If all rows come again in the stream, this is not needed: each table is
+        released by the TRUNCATE before its rows.
         """
+        self._reset = reset.transaction
         log.warning(LogEvent.RECORDS_MISSING, "the pipeline was reset: all tables are loaded again")
         names = [name for name in self.tables.known if not self._mirrors.has_all(name, reset.transaction)]
         if reset.snapshot:
-            names = [name for name in names if self._mirrors.has_rows(name)]
+            later = {name for name, each in self.tables.parked.items() if each.transaction > reset.transaction}
+            names = [name for name in names if self._mirrors.has_rows(name) and name not in later]
+        else:
+            self.tables.forget_loaded(self._patterns)
         self._mirrors.park_all(names, "the pipeline was reset", reset.transaction, heals=not reset.snapshot)
 
     def _lost_of(self, name: TableName) -> int:

@@ -119,7 +119,11 @@ class Mirrors:
 
     def leave_out(self, name: TableName, transaction: int) -> None:
         """Empty the mirror of a table that does not exist any more after a transaction; it is behind then."""
-        self._open_to_load(name).drop(transaction)
+        try:
+            self._open_to_load(name).drop(transaction)
+        except MirrorChanged:
+            self._opened.pop(name)
+            raise
         self._behind.add(name)
 
     def follow(self, changes: dict[TableName, TableChanges], last: int) -> None:

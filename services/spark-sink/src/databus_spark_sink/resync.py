@@ -9,7 +9,7 @@ from databus.errors import UsageError
 from databus.events import full_name
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
-from databus_spark.formats import open_table
+from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark_sink.requests import FAILED, Requests
 from databus_spark_sink.status_line import StatusLine
@@ -42,7 +42,7 @@ def _chosen(spark: SparkSession, layout: Layout, tables: list[str]) -> list[Tabl
     """
     states, chosen = TableStates(spark, layout.tables), TableFilter(tables)
     known = [name for name in states.known if chosen.matches(*name)]
-    names = [name for name in known if name in states.parked or open_table(spark, layout.mirror(*name)).exists]
+    names = [name for name in known if name in states.parked or Folder(spark, layout.mirror(*name)).exists]
     unmatched = chosen.unmatched(names)
     if patterns := [each for each in unmatched if "*" in each or "?" in each or "." not in each]:
         raise UsageError(f"the lake has no mirror of {', '.join(patterns)}: its folder mirror/ shows those that it has")

@@ -18,7 +18,8 @@ from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_OFFSET, SINK_STEP_SECONDS
-from databus.progress import Progress
+from databus.progress import Progress, Routes
+from databus.routes import fingerprint
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
 from databus_spark.changelog import LogState
@@ -71,13 +72,15 @@ async def keep_up_to_date(
                 await bootstrap.load(settings, health, spark, lake)
         health.down("starting to read Kafka")
         await offsets.check_kafka(settings)
-        await asyncio.to_thread(lake.follow_rules, progress.routes.after if progress.routes else 0)
+        routes = progress.routes or Routes(fingerprint(settings.publisher.rules))
+        with _reporting(f"the lake in {layout.root} cannot be written"):
+            await asyncio.to_thread(lake.follow_rules, routes)
         async with (
             kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
             kafka_client.consumer(settings.kafka) as committed,
             AsyncExitStack() as stack,
         ):
-            cuts, healing = Cuts(settings, written, committed), Healing(settings, spark, lake)
+            cuts, healing = Cuts(settings, written, committed, routes.after), Healing(settings, spark, lake)
             stack.push_async_callback(healing.close)
             maintenance = Maintenance(settings, spark, lake)
             background = (
@@ -127,7 +130,7 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
             if not lake.lose(topic, loss.reason, last, dropped=not loss.was_deleted):
                 _load_patterns_of(topic, loss, settings, lake)
         if batch.reset:
-            lake.restart(batch.reset)
+            lake.park_after_reset(batch.reset)
         read = partial(read_records, spark, settings.kafka, ends=batch.end.offsets)
         records, dead_letters = read(batch.starts | {letters: {}}), read({letters: batch.starts.get(letters, {})})
         lake.apply(records, batch.end, dead_letters, note=batch.reset is not None)

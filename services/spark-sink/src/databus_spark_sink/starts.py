@@ -89,13 +89,14 @@ class StartFinder:
         async with aclosing(transactions(self._consumer, partition, begin, end)) as read:
             async for transaction, offset in read:
                 if transaction > after:
-                    if begin and skipped < 0:
-                        return start, Loss(f"Kafka may have deleted records of topic {topic} that were not read")
                     break
                 if end - begin > MAX_SKIPPED:
                     return end, before
                 start, skipped = offset + 1, max(skipped, transaction)
-        return start, replace(before, last=skipped) if skipped >= 0 else None
+        if skipped >= 0:
+            return start, replace(before, last=skipped)
+        deleted = Loss(f"Kafka may have deleted records of topic {topic} that were not read")
+        return start, deleted if begin else None
 
     async def _created_again(
         self,

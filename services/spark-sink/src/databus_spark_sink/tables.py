@@ -1,5 +1,6 @@
 """The states of the lake's tables: which follow their sources, and which are parked, since when and why."""
 
+import secrets
 import time
 from collections.abc import Iterable, Sequence
 from threading import Lock
@@ -9,11 +10,13 @@ import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import timestamp_seconds
 
+from databus.errors import LakeUnavailable
 from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_PARKED
-from databus.routes import described, published_as, rules_of
+from databus.progress import Routes
+from databus.routes import described, fingerprint_of, published_as, rules_of
 from databus.settings.rules import Rule
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
@@ -46,6 +49,10 @@ class _Settings(msgspec.Struct, frozen=True):
     loaded: list[str]
     #: see `databus.routes.described`; None: not known
     rules: list[dict[str, Any]] | None = None
+    #: ordinal of the last transaction that was published by other rules
+    rules_after: int = 0
+    #: differs in each commit
+    mark: str = ""
 
 
 class TableStates:
@@ -61,11 +68,14 @@ class TableStates:
         self.loaded: list[str] = []
         self._followed: list[str] = []
         self._rules: list[dict[str, Any]] | None = None
+        self._rules_after = 0
+        self._text = ""
         if self._table.exists:
-            if text := self._table.text():
-                settings = msgspec.json.decode(text, type=_Settings)
+            self._text = self._table.text()
+            if self._text:
+                settings = msgspec.json.decode(self._text, type=_Settings)
                 self.types, self._followed, self.loaded = settings.types, settings.followed, settings.loaded
-                self._rules = settings.rules
+                self._rules, self._rules_after = settings.rules, settings.rules_after
             for row in self._table.read().collect():
                 is_parked = row.state == "parked"
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
@@ -110,13 +120,23 @@ class TableStates:
         self.loaded = [each for each in self.loaded if each not in patterns]
         self._write({})
 
-    def change_rules(self, rules: Sequence[Rule], transaction: int) -> None:
-        """Keep the rules by which tables are published, and park the tables that were published by other ones."""
-        before, self._rules = self._rules, described(rules)
-        if before != self._rules:
-            old = rules_of(before) if before is not None else rules
-            changed = [name for name in self.known if published_as(old, *name) != published_as(rules, *name)]
-            self.park_all(changed, "it is published by another rule of publisher.routes than before", transaction)
+    def change_rules(self, rules: Sequence[Rule], routes: Routes, transaction: int) -> None:
+        """Keep the rules by which tables are published, and park the tables that were published by other ones.
+
+        If the publisher's rules have changed several times, nobody knows by which ones, so all are parked.
+        """
+        before, after = self._rules, self._rules_after
+        self._rules, self._rules_after = described(rules), routes.after
+        if before is None or (before == self._rules and after == self._rules_after):
+            names = []
+        elif after == self._rules_after or routes.before == fingerprint_of(before):
+            old = rules_of(before)
+            names = [name for name in self.known if published_as(old, *name) != published_as(rules, *name)]
+        else:
+            names = self.known
+        if names or before != self._rules or after != self._rules_after:
+            reason = "it was published by another rule of publisher.routes before"
+            self.park_all(names, reason, max(transaction, routes.after))
 
     def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
         """Park a table; `heals`: whether it can be mirrored after it is loaded again."""
@@ -157,14 +177,19 @@ class TableStates:
 
     def _write(self, changed: dict[TableName, Parked | None]) -> None:
         with self._lock:
+            if (self._table.text() if self._table.exists else "") != self._text:
+                raise LakeUnavailable(f"another sink writes to {self._table.path}: stop one of them")
             self._states |= changed
             SINK_PARKED.set(len(self.parked))
             rows = [_row(name, parked) for name, parked in sorted(self._states.items())]
             # Java reads the rows from JSON. `createDataFrame` would need Python on each executor.
             text = literal(msgspec.json.encode(rows).decode())
             states = self._table.spark.sql(f"SELECT inline(from_json({text}, 'array<struct<{_COLUMNS}>>'))")
-            settings = msgspec.json.encode(_Settings(self.types, self._followed, self.loaded, self._rules)).decode()
-            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), settings)
+            settings = _Settings(
+                self.types, self._followed, self.loaded, self._rules, self._rules_after, secrets.token_hex(4)
+            )
+            self._text = msgspec.json.encode(settings).decode()
+            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), self._text)
 
 
 def _row(name: TableName, parked: Parked | None) -> dict[str, object]:
