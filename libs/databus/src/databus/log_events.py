@@ -127,7 +127,11 @@ class Fields(PositionFields, total=False):
     holder: Annotated[str, "the active replica: host, process id and a random number"]
     listen: Annotated[str, "address of `/healthz`, `/readyz` and `/metrics`"]
     version: Annotated[str, "version of Databus"]
-    dependency: Annotated[str, "`source`, `redis`, `kafka`, `storage`, `dump-api`, `kubernetes` or `schema-registry`"]
+    dependency: Annotated[
+        str,
+        "`source`, `redis`, `kafka`, `storage`, `dump-api`, `kubernetes`, `schema-registry`, `spark`, `lake`, `disk`, "
+        "or `rules` (of another service)",
+    ]
     seconds: Annotated[float, "length of the outage"]
     host: Annotated[str, "host of the source, `host:port`"]
     transaction: Annotated[int, "ordinal of a source transaction in the pipeline"]
