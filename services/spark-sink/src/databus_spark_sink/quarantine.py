@@ -19,7 +19,9 @@ class Quarantine:
     def __init__(self, spark: SparkSession, changes: ChangeLog, path: str) -> None:
         self._changes = changes
         self._table = open_table(spark, path)
-        self._done = msgspec.json.decode(self._table.text(), type=LogState).transaction if self._table.exists else -1
+        text = self._table.text() if self._table.exists else ""
+        # Without a text, which upkeep by another program may have deleted, records are copied once more.
+        self._done = msgspec.json.decode(text, type=LogState).transaction if text else -1
 
     def follow(self, last: int) -> None:
         """Add what the change log has up to a transaction."""
