@@ -183,13 +183,14 @@ class TableStates:
             SINK_PARKED.set(len(self.parked))
             rows = [_row(name, parked) for name, parked in sorted(self._states.items())]
             # Java reads the rows from JSON. `createDataFrame` would need Python on each executor.
-            text = literal(msgspec.json.encode(rows).decode())
-            states = self._table.spark.sql(f"SELECT inline(from_json({text}, 'array<struct<{_COLUMNS}>>'))")
+            listed = literal(msgspec.json.encode(rows).decode())
+            states = self._table.spark.sql(f"SELECT inline(from_json({listed}, 'array<struct<{_COLUMNS}>>'))")
             settings = _Settings(
                 self.types, self._followed, self.loaded, self._rules, self._rules_after, secrets.token_hex(4)
             )
-            self._text = msgspec.json.encode(settings).decode()
-            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), self._text)
+            text = msgspec.json.encode(settings).decode()
+            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), text)
+            self._text = text
 
 
 def _row(name: TableName, parked: Parked | None) -> dict[str, object]:
