@@ -11,7 +11,7 @@ from common.pipelines import Consume, MakePipeline, run_until_idle
 from databus import names
 from databus.kafka_history import SchemaHistory, read_history
 from databus.kafka_progress import read_progress
-from databus.progress import Progress
+from databus.progress import Progress, Reset
 from databus.settings import load
 from databus_cli.__main__ import main
 from devstack import Server
@@ -106,7 +106,7 @@ async def test_a_reset_begins_again_at_reader_start_and_counts_transactions_on(
     assert before.position
     assert await reset(pipeline, "--yes") == 0
     assert f"everything before {before.position.file}:{before.position.offset}" in capsys.readouterr().err
-    assert await read_progress(settings) == Progress(transaction=1)
+    assert await read_progress(settings) == Progress(transaction=2, reset=Reset(2), routes=before.routes)
     assert await read_history(settings) == SchemaHistory()
     await run_until_idle(pipeline)
     assert await read_history(settings) != SchemaHistory()

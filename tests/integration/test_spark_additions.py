@@ -8,7 +8,7 @@ from databus_spark_sink import starts
 from integration.sink import INSERT, ITEMS, Sink
 from integration.sink_peers import describe_table
 
-pytestmark = leaves_sockets
+pytestmark = [pytest.mark.lake, leaves_sockets]
 
 
 async def test_tables_of_a_pattern_that_is_added_are_loaded_from_a_dump(
@@ -47,7 +47,6 @@ async def test_tables_of_a_pattern_that_is_added_are_loaded_from_a_dump(
     assert (sink.mirror(none), sink.health.degraded) == ([{"id": 1}], "")
 
 
-@pytest.mark.lake
 async def test_a_table_that_is_added_while_nothing_changes_follows_its_topic(sink: Sink) -> None:
     publisher, late = sink.publisher, describe_table("late", "id int(11)")
     sink.use(tables=["shop.items"])
@@ -67,7 +66,6 @@ async def test_a_table_that_is_added_while_nothing_changes_follows_its_topic(sin
     assert sink.health.degraded == ""
 
 
-@pytest.mark.lake
 async def test_a_table_that_belongs_to_the_lake_again_is_loaded_again(sink: Sink) -> None:
     publisher = sink.publisher
     again, gone = describe_table("again", "id int(11)"), describe_table("gone", "id int(11)")
@@ -94,7 +92,6 @@ async def test_a_table_that_belongs_to_the_lake_again_is_loaded_again(sink: Sink
     assert sink.health.degraded == ""
 
 
-@pytest.mark.lake
 async def test_a_dump_of_before_records_that_are_skipped_is_not_enough(
     sink: Sink, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +120,6 @@ async def test_a_dump_of_before_records_that_are_skipped_is_not_enough(
     assert sink.mirror(late) == [{"id": 1}, {"id": 2}]
 
 
-@pytest.mark.lake
 async def test_a_topic_that_is_found_too_late_does_not_start_with_its_old_records(sink: Sink) -> None:
     late = describe_table("late", "id int(11)")
     sink.use(tables=["shop.items"])

@@ -30,6 +30,7 @@ def dump(**more: Any) -> Manifest:
         (dump(tables=TABLES[:1]), False, "it is older than shop.other"),
         (dump(pipeline="crm"), False, "another pipeline"),
         (dump(state=State.RUNNING), False, "not complete"),
+        (dump(rules="another"), False, "dump-api has other rules"),
     ],
 )
 def test_a_lake_begins_with_a_dump_that_has_all_its_tables(manifest: Manifest, expected: bool, what: str) -> None:

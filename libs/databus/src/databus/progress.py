@@ -43,6 +43,8 @@ class Routes(msgspec.Struct, frozen=True):
     #: ordinal of the last transaction that was published by other rules, and the fingerprint of these; or 0 and empty
     after: int = 0
     before: str = ""
+    #: `after` of the rules before
+    before_after: int = 0
 
 
 class Progress(msgspec.Struct, frozen=True):

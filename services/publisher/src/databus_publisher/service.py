@@ -97,7 +97,8 @@ def _by_rules(progress: Progress, rules: str) -> Progress:
         return msgspec.structs.replace(progress, routes=Routes(rules))
     if was.fingerprint == rules:
         return progress
-    return msgspec.structs.replace(progress, routes=Routes(rules, progress.transaction, was.fingerprint))
+    routes = Routes(rules, progress.transaction, was.fingerprint, was.after)
+    return msgspec.structs.replace(progress, routes=routes)
 
 
 async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:

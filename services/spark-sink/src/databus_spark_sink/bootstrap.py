@@ -15,13 +15,12 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger, position_fields
 from databus.manifest import Manifest, State
 from databus.progress import Progress
-from databus.routes import fingerprint
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_spark.changelog import Offsets
 from databus_spark.folder import Folder
-from databus_spark_sink.dumps import PassedDump, passed
+from databus_spark_sink.dumps import PassedDump, has_rules, passed, require_rules
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.loading import DumpLoader
 from databus_spark_sink.offsets import is_from_pipeline_host, starting_offsets
@@ -66,6 +65,7 @@ async def _choose(settings: Settings, health: Health, api: DumpApi) -> tuple[Man
                 break
     health.down("waiting until dump-api has taken a dump")
     manifest = _with_position(await api.take(settings.spark.tables))
+    require_rules(settings, manifest)
     return manifest, await starting_offsets(settings, manifest)
 
 
@@ -90,7 +90,7 @@ def is_usable(manifest: Manifest, progress: Progress | None, settings: Settings)
         and manifest.pipeline == settings.name
         and is_from_pipeline_host(manifest, progress)
         and (progress is None or manifest.transaction >= progress.unbroken_after)
-        and manifest.rules in ("", fingerprint(settings.publisher.rules))
+        and has_rules(settings, manifest)
         and (asked_for is None or "*.*" in asked_for or set(patterns) <= set(asked_for))
         and not TableFilter(patterns).unmatched((table.schema, table.name) for table in manifest.tables)
     )

@@ -52,12 +52,22 @@ class PassedDump:
         return MirrorState(self.transaction, encode_definition(table), self.base)
 
 
+def require_rules(settings: Settings, manifest: Manifest) -> None:
+    """Raise RulesDiffer if a dump has rows by other rules than those of the lake."""
+    if not has_rules(settings, manifest):
+        raise RulesDiffer(f"dump-api has other rules in publisher.routes (dump {manifest.id}): restart it")
+
+
+def has_rules(settings: Settings, manifest: Manifest) -> bool:
+    """Return whether a dump has rows by the rules of the lake, or does not say by which."""
+    return manifest.rules in ("", fingerprint(settings.publisher.rules))
+
+
 async def request(settings: Settings, api: DumpApi, tables: list[str]) -> tuple[Manifest, int]:
     """Request a dump of these tables; return it, and the ordinal of a transaction: the dump has it and all before."""
     progress = await read_progress(settings) or Progress()
     manifest = await api.take(tables)
-    if manifest.rules not in ("", fingerprint(settings.publisher.rules)):
-        raise RulesDiffer(f"dump-api has other rules in publisher.routes (dump {manifest.id}): restart it")
+    require_rules(settings, manifest)
     if not is_from_pipeline_host(manifest, progress):
         raise DumpUnusable(f"the pipeline failed over to another server before dump {manifest.id}: request a new dump")
     return manifest, progress.transaction

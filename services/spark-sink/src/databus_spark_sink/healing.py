@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.errors import DatabusError, FatalError, LakeUnavailable
+from databus.errors import DatabusError, FatalError, LakeUnavailable, RetryableError
 from databus.events import first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -58,6 +58,8 @@ class Healing:
         self._loading: tuple[_Target, list[str], DumpJob] | None = None
         #: when a target may be loaded again, on the monotonic clock, and the pause after that
         self._waits: dict[_Target, tuple[float, float]] = {}
+        #: patterns that could not be loaded from one dump: one table may be the reason, so they are tried one by one
+        self._split: set[str] = set()
 
     @property
     def is_pending(self) -> bool:
@@ -111,8 +113,8 @@ class Healing:
         for pattern in self._settings.spark.tables:
             of_pattern = TableFilter([pattern])
             members = {name for name in self._lake.tables.known if of_pattern.matches(*name)}
-            has_failed = _Target(pattern) in self._waits  # one table may be the reason, so they are tried one by one
-            if len(members) > 1 and members <= names and not has_failed:  # one dump, and not one for each table
+            is_whole = len(members) > 1 and members <= names
+            if is_whole and pattern not in self._split:  # one dump, and not one for each table
                 found.append(pattern)
                 names -= members
         return found + [full_name(*name) for name in sorted(names)]
@@ -145,6 +147,7 @@ class Healing:
 
     def _end(self, target: _Target, requests: list[str], job: DumpJob) -> None:
         self._wait(target)
+        self._split.discard(target.pattern)
         job.delete_files()
         if not job.is_complete:
             self._report(requests, "tried again soon, because it is in doubt again")
@@ -158,6 +161,8 @@ class Healing:
 
     def _fail(self, target: _Target, requests: list[str], job: DumpJob, error: Exception) -> None:
         self._wait(target)
+        if not isinstance(error, RetryableError):
+            self._split.add(target.pattern)
         reason = str(error) if isinstance(error, DatabusError) else type(error).__name__
         log.warning(LogEvent.HEALING_FAILED, f"{target.pattern} could not be loaded: {reason}", table=target.pattern)
         with suppress(LakeUnavailable):

@@ -130,7 +130,12 @@ class Lake:
 
     def follow_rules(self, routes: Routes) -> None:
         """Park the tables that are published by other rules than before."""
-        self.tables.change_rules(self._rules, routes, self._last)
+        changed = self.tables.change_rules(self._rules, routes, self._last)
+        self._mirrors.give_up(changed)
+        # Nobody knows whether those without rows exist; only a dump of the pattern shows it.
+        empty = [name for name in changed if not self._mirrors.has_rows(name)]
+        if patterns := [each for each in self._patterns if any(TableFilter([each]).matches(*name) for name in empty)]:
+            self.tables.forget_loaded(patterns)
 
     def lose(self, topic: str, reason: str, transaction: int, *, dropped: bool = True) -> bool:
         """Park all tables that a topic may have records of: some are missing, none of them after the transaction.
@@ -152,8 +157,10 @@ class Lake:
         released by the TRUNCATE before its rows.
         """
         self._reset = reset.transaction
-        log.warning(LogEvent.RECORDS_MISSING, "the pipeline was reset: all tables are loaded again")
         names = [name for name in self.tables.known if not self._mirrors.has_all(name, reset.transaction)]
+        if self.tables.known and not names:
+            return  # a dump that is newer than the reset has all
+        log.warning(LogEvent.RECORDS_MISSING, "the pipeline was reset: all tables are loaded again")
         if reset.snapshot:
             later = {name for name, each in self.tables.parked.items() if each.transaction > reset.transaction}
             names = [name for name in names if self._mirrors.has_rows(name) and name not in later]

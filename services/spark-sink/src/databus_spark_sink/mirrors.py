@@ -147,9 +147,13 @@ class Mirrors:
         self.park_all([name], reason, transaction, heals=heals)
 
     def park_all(self, names: list[TableName], reason: str, transaction: int, *, heals: bool = True) -> None:
-        """Park tables; those that are behind must not be tried again, which would release them."""
-        self._behind.difference_update(names)
+        """Park tables."""
+        self.give_up(names)
         self._tables.park_all(names, reason, transaction, heals=heals)
+
+    def give_up(self, names: list[TableName]) -> None:
+        """Do not try mirrors again that are behind, because their tables are parked: that would release them."""
+        self._behind.difference_update(names)
 
     def has_rows(self, name: TableName) -> bool:
         """Return whether a table has a mirror, and was not dropped as far as can be read."""

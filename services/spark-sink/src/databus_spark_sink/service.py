@@ -133,7 +133,7 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
             lake.park_after_reset(batch.reset)
         read = partial(read_records, spark, settings.kafka, ends=batch.end.offsets)
         records, dead_letters = read(batch.starts | {letters: {}}), read({letters: batch.starts.get(letters, {})})
-        lake.apply(records, batch.end, dead_letters, note=batch.reset is not None)
+        lake.apply(records, batch.end, dead_letters, note=bool(batch.reset or batch.lost))
 
 
 def _load_patterns_of(topic: str, loss: Loss, settings: Settings, lake: Lake) -> None:

@@ -120,8 +120,8 @@ class TableStates:
         self.loaded = [each for each in self.loaded if each not in patterns]
         self._write({})
 
-    def change_rules(self, rules: Sequence[Rule], routes: Routes, transaction: int) -> None:
-        """Keep the rules by which tables are published, and park the tables that were published by other ones.
+    def change_rules(self, rules: Sequence[Rule], routes: Routes, transaction: int) -> list[TableName]:
+        """Keep the rules by which tables are published; park and return the tables that were published by other ones.
 
         If the publisher's rules have changed several times, nobody knows by which ones, so all are parked.
         """
@@ -129,7 +129,7 @@ class TableStates:
         self._rules, self._rules_after = described(rules), routes.after
         if before is None or (before == self._rules and after == self._rules_after):
             names = []
-        elif after == self._rules_after or routes.before == fingerprint_of(before):
+        elif after == routes.after or (after, fingerprint_of(before)) == (routes.before_after, routes.before):
             old = rules_of(before)
             names = [name for name in self.known if published_as(old, *name) != published_as(rules, *name)]
         else:
@@ -137,6 +137,7 @@ class TableStates:
         if names or before != self._rules or after != self._rules_after:
             reason = "it was published by another rule of publisher.routes before"
             self.park_all(names, reason, max(transaction, routes.after))
+        return names
 
     def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
         """Park a table; `heals`: whether it can be mirrored after it is loaded again."""
