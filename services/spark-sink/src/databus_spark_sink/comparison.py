@@ -39,11 +39,11 @@ class Comparison:
     """A comparison with one dump. Every method blocks, and may raise LakeUnavailable."""
 
     def __init__(self, settings: Settings, spark: SparkSession, layout: Layout, dump: PassedDump) -> None:
+        self._settings = settings
         self._spark = spark
         self._layout = layout
         self.dump = dump
         self._types = type_options(settings.spark.types)
-        self._rules = settings.publisher.rules
         self._log = ChangeLog(spark, layout.changes)
         self.tables = {(table.schema, table.name): table for table in dump.tables}
 
@@ -86,7 +86,7 @@ class Comparison:
             )
         last = max(state.as_of, self._last())
         folder = Folder(self._spark, self._layout.downloads).inside(f"{self.dump.manifest.id}.expected")
-        expected = Mirror(self._spark, self._log, name, folder.path, self._types, self._rules)
+        expected = open_mirror(self._settings, self._spark, self._layout, name, folder.path)
         try:
             begin = MirrorState(self.dump.transaction, encode_definition(table), self.dump.base)
             dumped = read_rows(self._spark, self.dump.manifest, table, self.dump.folder, self._types)
@@ -131,7 +131,15 @@ class Comparison:
         return TableStates(self._spark, self._layout.tables).parked.get(name)
 
     def _mirror(self, name: TableName) -> Mirror:
-        return Mirror(self._spark, self._log, name, self._layout.mirror(*name), self._types, self._rules)
+        return open_mirror(self._settings, self._spark, self._layout, name)
+
+
+def open_mirror(
+    settings: Settings, spark: SparkSession, layout: Layout, name: TableName, path: str | None = None
+) -> Mirror:
+    """Return the mirror of a table, or another one of it that is at this path."""
+    log, types = ChangeLog(spark, layout.changes), type_options(settings.spark.types)
+    return Mirror(spark, log, name, path or layout.mirror(*name), types, settings.publisher.rules)
 
 
 def _moves(name: TableName, changes: TableChanges) -> list[Statement]:

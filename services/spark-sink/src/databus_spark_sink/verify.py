@@ -17,10 +17,8 @@ from databus_spark.changelog import ChangeLog
 from databus_spark.dump_files import Say, download
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
-from databus_spark.mirror import Mirror
-from databus_spark.types import type_options
 from databus_spark_sink import verdicts
-from databus_spark_sink.comparison import Comparison
+from databus_spark_sink.comparison import Comparison, open_mirror
 from databus_spark_sink.dumps import passed, request
 from databus_spark_sink.tables import TableStates
 from databus_spark_sink.verdicts import Verdict
@@ -93,16 +91,11 @@ def _in_lake(settings: Settings, spark: SparkSession, layout: Layout, tables: li
 
     def is_there(name: TableName) -> bool:
         try:
-            return name in states.parked or _mirror(settings, spark, layout, name).definition is not None
+            return name in states.parked or open_mirror(settings, spark, layout, name).definition is not None
         except (PySparkException, Py4JError):
             return True
 
     return [name for name in states.known if chosen.matches(*name) and kept.matches(*name) and is_there(name)]
-
-
-def _mirror(settings: Settings, spark: SparkSession, layout: Layout, name: TableName) -> Mirror:
-    log, types = ChangeLog(spark, layout.changes), type_options(settings.spark.types)
-    return Mirror(spark, log, name, layout.mirror(*name), types, settings.publisher.rules)
 
 
 def _judge_without_dump(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> list[Verdict]:
@@ -111,7 +104,7 @@ def _judge_without_dump(settings: Settings, spark: SparkSession, layout: Layout,
 
     def judge(name: TableName) -> Verdict:
         try:
-            rows = _mirror(settings, spark, layout, name).rows()[0].count()
+            rows = open_mirror(settings, spark, layout, name).rows()[0].count()
         except (PySparkException, Py4JError) as error:
             return verdicts.failed(name, error)
         return verdicts.gone(name, rows)
