@@ -86,7 +86,7 @@ async def reset(settings: Settings, redis: Redis, start: Progress | None = None)
 
     Only its progress, its schema history, its table states with the dead letters of parked tables, and its keys in
     Redis are reset; records and other dead letters stay. The reset takes a transaction ordinal that is greater than all
-    before: the next one or, if the old progress is lost, the time in µs since the epoch.
+    before, also if the progress was lost or is an older copy: the time in µs since the epoch.
     Raises FatalError if a reader or publisher is active.
     """
     async with services_stopped(settings, redis):
@@ -116,7 +116,7 @@ async def _write_reset(settings: Settings, producer: AIOKafkaProducer, start: Pr
         deleted += [(letters, letter) for topic, key in deleted if topic == states and (letter := _letter_of(key))]
     await asyncio.gather(*[await producer.send(topic, None, key, partition=0) for topic, key in deleted])
     published = await _published(settings)
-    transaction = published.transaction + 1 if published else time.time_ns() // 1000
+    transaction = max(time.time_ns() // 1000, published.transaction + 1 if published else 0)
     begin = Progress(
         transaction=transaction,
         server=start.server,

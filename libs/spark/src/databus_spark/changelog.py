@@ -66,8 +66,8 @@ class ChangeLog:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._table = open_table(spark, path)
-        #: ordinal of the last transaction of the last commit that was read or written here
-        self._committed = -1
+        #: text of the last commit that was read or written here, and ordinal of its last transaction
+        self._text, self._committed = "", -1
         #: the entries of the last commit, if they are kept, and the ordinal of the last transaction before them
         self._kept: tuple[DataFrame, int] | None = None
 
@@ -84,30 +84,35 @@ class ChangeLog:
                 "version of it, or stop the sink, remove the lake and start the sink again"
             )
         state = msgspec.json.decode(text, type=LogState)
-        self._committed = state.transaction
+        self._text, self._committed = text, state.transaction
         return state
 
     def append(self, entries: DataFrame, after: LogState, *, keep: bool = False) -> bool:
         """Append the entries that lead from the last commit to a state.
 
         What follows a commit is appended only once. Returns whether the log has the new state then; it does not if
-        another sink has appended something else. `keep`: mirrors read the entries from memory, until the next append.
+        another sink has appended something. `keep`: mirrors read the entries from memory, until the next append.
         """
+        # The table's own check, which is also right if both append at the same time, forgets commits after a day.
+        if self._table.text() != self._text:
+            return False
         if self._kept:
             self._kept[0].unpersist()
         if keep:  # each mirror reads all partitions, and there are more of them the more tables there are
             entries = entries.coalesce(entries.sparkSession.sparkContext.defaultParallelism)
         self._kept = (entries.persist(), self._committed) if keep else None
-        self._table.append(entries, _encode(after), f"after-{self._committed}")
-        if self._table.text() != _encode(after):
+        text = _encode(after)
+        self._table.append(entries, text, f"after-{self._committed}")
+        if self._table.text() != text:
             return False
-        self._committed = after.transaction
+        self._text, self._committed = text, after.transaction
         return True
 
     def start(self, offsets: Offsets) -> LogState:
         """Create an empty log that begins at these offsets."""
         state = LogState(offsets=offsets)
-        self._table.empty(COLUMNS, _encode(state), _PARTITIONS, _SKIPPING)
+        self._text = _encode(state)
+        self._table.empty(COLUMNS, self._text, _PARTITIONS, _SKIPPING)
         return state
 
     def trim(self, day: date) -> None:

@@ -14,6 +14,7 @@ from databus_spark.blocking import wait_for
 from databus_spark.changelog import ChangeLog, Offsets
 from databus_spark.definitions import decode_definition
 from databus_spark.layout import Layout
+from databus_spark.local_rows import local_rows
 from databus_spark.messages import decode_messages, explode_images
 from databus_spark.records import records_of
 from databus_spark.topic import find_definition, read_range
@@ -112,15 +113,16 @@ def _from_lake(spark: SparkSession, name: TableName, lake: str, types: TypeOptio
     schema, table = map(literal, name)
     entries = log.read().where(f"_schema = {schema} and _table = {table}")
     versions = entries.groupBy("_version").agg(sql.max("_seq").alias("last"), sql.max("_definition").alias("text"))
-    known = [(each[0], each[2]) for each in versions.where("text is not null").orderBy("last").collect()]
+    known = versions.where("text is not null").orderBy("last").collect()
     if not known:
         raise InvalidSettings(f"the change log in {lake} has no change of table {'.'.join(name)}: check the name")
-    definitions = sql.broadcast(spark.createDataFrame(known, "_version bigint, _definition string"))
+    rows = [{"_version": each["_version"], "_definition": each["text"]} for each in known]
+    definitions = sql.broadcast(local_rows(spark, rows, "_version bigint, _definition string"))
     with_definition = entries.drop("_definition").join(definitions, "_version", "left")
     # an entry becomes a message with one image, or a statement
     images = sql.expr("if(_row is null, null, array(cells))")
     messages = with_definition.withColumnRenamed("_action", "action").withColumn("images", images)
-    newest = known[-1][1]
+    newest = known[-1]["text"]
     aligned = align(messages, decode_definition(newest), newest, types).withColumnRenamed("action", "_action")
     return _typed(aligned.withColumn("cells", sql.col("images")[0]), newest, types)
 

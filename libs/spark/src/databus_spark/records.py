@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from databus.kafka_java import java_settings
 from databus.settings import Kafka
 from databus_spark.changelog import Offsets
+from databus_spark.local_rows import local_rows
 
 _RECORDS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -18,7 +19,7 @@ def records_of(spark: SparkSession, kafka: Kafka, starts: Offsets, ends: Offsets
     if stream:
         return stream_records(spark, kafka, starts)
     batch = read_records(spark, kafka, starts, ends)
-    return spark.createDataFrame([], _RECORDS) if batch is None else batch
+    return local_rows(spark, [], _RECORDS) if batch is None else batch
 
 
 def read_records(spark: SparkSession, kafka: Kafka, starts: Offsets, ends: Offsets) -> DataFrame | None:

@@ -83,8 +83,9 @@ class Cuts:
             return None
         if progress.transaction < state.transaction:
             raise FatalError(
-                "the pipeline was started from the beginning, and its order does not continue that of the lake: "
-                "stop the sink, remove the lake, and start the sink again"
+                f"the pipeline has published up to transaction {progress.transaction}, but the lake already has "
+                f"transaction {state.transaction}: check name and kafka.bootstrap_servers; if an older copy of Kafka's "
+                "topics was restored, run databus pipeline reset --to snapshot"
             )
         partitions = await list_partitions(self._settings)
         ends = await stable_ends(self._written, self._committed, partitions)

@@ -25,6 +25,8 @@ _REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
     # MySQL, Spark and Parquet use the same (proleptic Gregorian) calendar before 1582, so dates need no rebasing.
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    # A text in SQL, such as the default of a column, is what it is, also if it has ${…}.
+    "spark.sql.variable.substitute": "false",
     # Patterns of the names of settings whose values Spark neither logs nor shows.
     "spark.redaction.regex": SECRETS,
     "spark.sql.redaction.options.regex": SECRETS,

@@ -21,7 +21,8 @@ from databus.settings.rules import Rule
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark.formats import open_table
-from databus_spark.types import TypeOptions, literal
+from databus_spark.local_rows import local_rows
+from databus_spark.types import TypeOptions
 
 log = get_logger(__name__)
 
@@ -183,9 +184,7 @@ class TableStates:
             self._states |= changed
             SINK_PARKED.set(len(self.parked))
             rows = [_row(name, parked) for name, parked in sorted(self._states.items())]
-            # Java reads the rows from JSON. `createDataFrame` would need Python on each executor.
-            listed = literal(msgspec.json.encode(rows).decode())
-            states = self._table.spark.sql(f"SELECT inline(from_json({listed}, 'array<struct<{_COLUMNS}>>'))")
+            states = local_rows(self._table.spark, rows, _COLUMNS)
             settings = _Settings(
                 self.types, self._followed, self.loaded, self._rules, self._rules_after, secrets.token_hex(4)
             )
