@@ -195,7 +195,7 @@ def test_a_mirror_that_is_behind_when_records_are_lost_stays_parked(
         history.add(0, ITEMS, Action.INSERT, [[b"1"]])
     assert history.lake.is_behind
 
-    history.lake.lose("items", "Kafka has deleted records", 2)
+    history.lake.park_tables_of("items", "Kafka has deleted records", 2)
     history.add(0, ITEMS, Action.INSERT, [[b"3"]])
 
     assert history.lake.degraded == "parked: shop.items"
@@ -213,7 +213,7 @@ def test_lost_records_park_a_table_whose_mirror_cannot_be_read(
 
     with monkeypatch.context() as patch:
         patch.setattr(Mirrors, "open", fail)
-        history.lake.lose("items", "Kafka has deleted records", 2)
+        history.lake.park_tables_of("items", "Kafka has deleted records", 2)
 
     assert history.lake.degraded == "parked: shop.items"
     history.close()

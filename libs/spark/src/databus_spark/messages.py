@@ -32,7 +32,7 @@ _STATEMENTS = "'alter', 'create', 'drop', 'truncate'"
 _SEQUENCE = "^[0-9]{16}-[0-9]{10}$"
 #: why a record cannot be used that no publisher has written
 FOREIGN = "it was not written by the publisher: the header databus.sequence is missing"
-#: why a record cannot be used → SQL condition; the first that is true counts
+#: why a record cannot be used → SQL condition, `{after}` stands for a sequence; the first that is true counts
 FAULTS = {
     FOREIGN: (f"_seq is null or not _seq rlike '{_SEQUENCE}'"),
     "it came after newer changes, as a replayed dead letter does": "_seq <= '{after}'",

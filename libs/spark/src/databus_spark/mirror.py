@@ -57,8 +57,9 @@ class Mirror:
         self._rules = rules
         self.name = name
         self.table = open_table(spark, path)
-        #: of the last commit that was read or made here
+        #: text of the last commit that was read or made here
         self._text = self.table.text() if self.table.exists else ""
+        #: the state of that commit; over transactions without changes of the table it goes on here without a commit
         self.state = decode_state(self._text) if self._text else None
 
     @property
@@ -272,7 +273,7 @@ class Mirror:
 
     @property
     def _condition(self) -> str:
-        return self.state.base.is_before if self.state and self.state.base else "true"
+        return self.state.base.newer_entries if self.state and self.state.base else "true"
 
 
 @contextmanager

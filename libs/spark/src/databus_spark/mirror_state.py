@@ -13,14 +13,14 @@ class DumpBase(msgspec.Struct, frozen=True):
     #: binlog position of the dump
     file: str
     position: int
-    #: ordinal of a transaction that is newer than the dump, or the last one in it: all later ones are newer
+    #: the last transaction that was published when the pipeline had passed the dump: all later ones are newer than it
     until: int
     #: Records from these offsets on are newer than the dump, whatever their position: after a failover, it is of
     #: another server.
     passed: Offsets
 
     @property
-    def is_before(self) -> str:
+    def newer_entries(self) -> str:
         """The SQL condition of the entries that are newer than the dump."""
         number = int(self.file.rpartition(".")[2])
         entry = "try_cast(substring_index(_file, '.', -1) as bigint)"
@@ -33,7 +33,7 @@ class DumpBase(msgspec.Struct, frozen=True):
 class MirrorState(msgspec.Struct, frozen=True):
     """How far a mirror has come."""
 
-    #: ordinal of the last transaction that it has
+    #: the mirror follows the change log after this transaction: it has all up to it
     transaction: int
     #: definition of its rows, as in a message; empty: the table has no mirror; such a state is only in memory
     definition: str

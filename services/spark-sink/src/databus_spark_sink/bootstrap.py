@@ -20,7 +20,7 @@ from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_spark.changelog import Offsets
 from databus_spark.folder import Folder
-from databus_spark_sink.dumps import PassedDump, has_rules, passed, require_rules
+from databus_spark_sink.dumps import ReadyDump, has_rules, require_rules, wait_for_pipeline
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.loading import DumpLoader
 from databus_spark_sink.offsets import is_from_pipeline_host, starting_offsets
@@ -33,12 +33,12 @@ async def load(settings: Settings, health: Health, spark: SparkSession, lake: La
     async with DumpApi(settings.dumps.url) as api:
         manifest, starts = await _choose(settings, health, api)
         async with api.leased(manifest.id):
-            dump = await passed(settings, health.down, manifest, lake.downloads, manifest.transaction or -1)
+            dump = await wait_for_pipeline(settings, health.down, manifest, lake.downloads, manifest.transaction or -1)
             await DumpLoader(health.down, api, lake, dump).load()
     await asyncio.to_thread(_begin, spark, lake, dump, starts)
 
 
-def _begin(spark: SparkSession, lake: Lake, dump: PassedDump, starts: Offsets) -> None:
+def _begin(spark: SparkSession, lake: Lake, dump: ReadyDump, starts: Offsets) -> None:
     """Begin the change log. Mirrors that an earlier start has loaded from another dump are deleted before."""
     kept = {lake.layout.mirror(table.schema, table.name) for table in dump.tables if table.primary_key}
     mirrors = Folder(spark, lake.layout.mirrors)

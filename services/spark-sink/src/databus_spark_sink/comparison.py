@@ -26,7 +26,7 @@ from databus_spark.renames import renames
 from databus_spark.table_changes import Statement, TableChanges
 from databus_spark.types import type_options
 from databus_spark_sink import verdicts
-from databus_spark_sink.dumps import PassedDump
+from databus_spark_sink.dumps import ReadyDump
 from databus_spark_sink.tables import Parked, TableStates
 from databus_spark_sink.verdicts import Verdict
 
@@ -38,7 +38,7 @@ _TIMEOUT_SECONDS = 300
 class Comparison:
     """A comparison with one dump. Every method blocks, and may raise LakeUnavailable."""
 
-    def __init__(self, settings: Settings, spark: SparkSession, layout: Layout, dump: PassedDump) -> None:
+    def __init__(self, settings: Settings, spark: SparkSession, layout: Layout, dump: ReadyDump) -> None:
         self._settings = settings
         self._spark = spark
         self._layout = layout
@@ -124,7 +124,7 @@ class Comparison:
 
     def _is_changed(self, name: TableName) -> bool:
         """Return whether a table was created, dropped or renamed after the dump."""
-        last, condition = self._log.state().transaction, self.dump.base.is_before
+        last, condition = self._log.state().transaction, self.dump.base.newer_entries
         return bool(_moves(name, self._log.changes_of(name, self.dump.transaction, last, condition)))
 
     def _parked(self, name: TableName) -> Parked | None:

@@ -114,11 +114,11 @@ class Cuts:
         self, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int], after: int, last: int
     ) -> tuple[dict[TopicPartition, int], int]:
         """Return the ends of a batch of limited size, and its last transaction, which is at most `last`."""
-        climbs = {each: _Climb(after) for each in starts}
-        for each, climb in climbs.items():
+        maxima = {each: _RunningMaximum(after) for each in starts}
+        for each, maximum in maxima.items():
             async with aclosing(transactions(self._committed, each, starts[each], ends[each])) as read:
-                last = await climb.follow(read, starts[each] + MAX_RECORDS, last)
-        return {each: climb.first_after(last, ends[each]) for each, climb in climbs.items()}, last
+                last = await maximum.follow(read, starts[each] + MAX_RECORDS, last)
+        return {each: maximum.first_after(last, ends[each]) for each, maximum in maxima.items()}, last
 
 
 def require_same_rules(settings: Settings, progress: Progress) -> None:
@@ -130,11 +130,11 @@ def require_same_rules(settings: Settings, progress: Progress) -> None:
         )
 
 
-class _Climb:
-    """The records of a partition whose transaction is later than all before, which no replayed dead letter is.
+class _RunningMaximum:
+    """The records of a partition whose transaction is higher than those of all records before.
 
-    They ascend; what is between them may not. So a partition cannot be searched, it must be read: that takes about
-    12 µs of CPU a record.
+    A replayed dead letter is never one of them. Because of such letters a partition is not sorted and cannot be
+    bisected, but must be read: about 12 µs of CPU a record.
     """
 
     def __init__(self, after: int) -> None:

@@ -15,7 +15,7 @@ from databus.settings.rules import default_rule
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark.dump_files import Say
-from databus_spark_sink.dumps import PassedDump, load_mirror, take
+from databus_spark_sink.dumps import ReadyDump, load_mirror, take
 from databus_spark_sink.lake import Lake
 
 
@@ -57,7 +57,7 @@ class DumpJob:
             self._left = [table for table in dump.tables if self._is_due(table, dump)]
             self._gone = self._tables_not_in(dump)
         if self._gone:
-            self._lake.leave_out(self._gone.pop(), dump.transaction)
+            self._lake.empty_missing(self._gone.pop(), dump.transaction)
             return True
         if self._left:
             table = self._left.pop()
@@ -89,14 +89,14 @@ class DumpJob:
         with suppress(asyncio.CancelledError, DatabusError):
             await self._fetching
 
-    async def _fetch(self) -> PassedDump:
+    async def _fetch(self) -> ReadyDump:
         self._say("waiting until dump-api has taken a dump")
         tables = self._lake.tables
         complete = set() if self._is_requested else set(tables.known) - tables.parked.keys()
         async with DumpApi(self._settings.dumps.url) as api:
             return await take(self._settings, self._say, api, [self._pattern], self._lake.downloads, complete)
 
-    def _tables_not_in(self, dump: PassedDump) -> list[TableName]:
+    def _tables_not_in(self, dump: ReadyDump) -> list[TableName]:
         """Return the parked tables that a dump of the pattern could have, and does not have."""
         had = {(table.schema, table.name) for table in dump.manifest.tables}
         rules, of_pattern = self._settings.publisher.rules, TableFilter([self._pattern])
@@ -107,7 +107,7 @@ class DumpJob:
             if of_pattern.matches(*name) and self._settings.source.captures(*name) and default_rule(rules, *name)
         ]
 
-    def _is_due(self, table: Table, dump: PassedDump) -> bool:
+    def _is_due(self, table: Table, dump: ReadyDump) -> bool:
         """Return whether a table is to be loaded: its doubt may have ended meanwhile, or may be newer than the dump."""
         name = (table.schema, table.name)
         if parked := self._lake.tables.parked.get(name):

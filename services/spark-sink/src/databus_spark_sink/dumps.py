@@ -31,7 +31,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class PassedDump:
+class ReadyDump:
     """A dump whose position the pipeline has passed."""
 
     manifest: Manifest
@@ -80,7 +80,7 @@ async def take(
     tables: list[str],
     downloads: Folder,
     known: Set[TableName],
-) -> PassedDump:
+) -> ReadyDump:
     """Request a dump of these tables, download it into the lake, and wait until the pipeline has passed its position.
 
     Tables that are already `known` are not downloaded. After an error, the dump's files are deleted.
@@ -92,16 +92,16 @@ async def take(
     try:
         async with api.leased(manifest.id):
             await download(api, say, manifest, mirrored, folder)
-        return replace(await passed(settings, say, manifest, downloads, transaction), tables=kept)
+        return replace(await wait_for_pipeline(settings, say, manifest, downloads, transaction), tables=kept)
     except BaseException:
         with suppress(LakeUnavailable):
             await asyncio.to_thread(folder.delete)
         raise
 
 
-async def passed(
+async def wait_for_pipeline(
     settings: Settings, say: Say, manifest: Manifest, downloads: Folder, transaction: int = -1
-) -> PassedDump:
+) -> ReadyDump:
     """Wait until the pipeline has passed a dump's position.
 
     The dump is known to have `transaction` and all before it.
@@ -110,10 +110,10 @@ async def passed(
     moment = await wait_until_passed(settings, manifest)
     position = manifest.position or Position()  # without one, the pipeline cannot pass it
     base = DumpBase(manifest.id, position.file, position.offset, moment.transaction, moment.offsets)
-    return PassedDump(manifest, base, _kept(settings, manifest), downloads.inside(manifest.id), transaction)
+    return ReadyDump(manifest, base, _kept(settings, manifest), downloads.inside(manifest.id), transaction)
 
 
-def load_mirror(spark: SparkSession, lake: Lake, dump: PassedDump, table: Table) -> None:
+def load_mirror(spark: SparkSession, lake: Lake, dump: ReadyDump, table: Table) -> None:
     """Replace a mirror by the rows of a dump that is downloaded, in one commit, and add what is newer."""
     name = (table.schema, table.name)
     parked = lake.tables.parked.get(name)
@@ -124,7 +124,7 @@ def load_mirror(spark: SparkSession, lake: Lake, dump: PassedDump, table: Table)
             lake.tables.release(name)
         return
     if not parked:  # the mirror goes back to the dump: if the sink is killed then, the table must be loaded again
-        lake.tables.hold([name], "it was being loaded from a dump", dump.transaction)
+        lake.tables.park_for_load([name], "it was being loaded from a dump", dump.transaction)
     if lake.load(read_rows(spark, dump.manifest, table, dump.folder, lake.types), table, dump.state(table)):
         log_loaded(dump, table)
     lake.catch_up()
@@ -138,7 +138,7 @@ def has_mirror(table: Table) -> bool:
     return bool(table.primary_key)
 
 
-def log_loaded(dump: PassedDump, table: Table) -> None:
+def log_loaded(dump: ReadyDump, table: Table) -> None:
     """Log that a mirror has all rows of a dump."""
     log.info(
         LogEvent.TABLE_LOADED,

@@ -83,11 +83,11 @@ class Lake:
         if not self.is_loaded:
             self.tables.loaded = tables
         # They did not follow the change log meanwhile.
-        self.tables.hold(self.tables.returning(tables), "it did not match spark.tables for a time", self._last)
-        self.tables.follow(tables)
+        self.tables.park_for_load(self.tables.returning(tables), "it did not match spark.tables for a time", self._last)
+        self.tables.set_patterns(tables)
         if self.tables.types != types:
-            made_otherwise = self._mirrors.made_otherwise() if self.is_loaded else []
-            self.tables.change_types(types, made_otherwise, self._last)
+            others = self._mirrors.with_other_types() if self.is_loaded else []
+            self.tables.change_types(types, others, self._last)
         if self.is_loaded:  # the sink may have been stopped before all mirrors had the last batch
             self._follow(self.log.changes(self.state.mirrored, self._last))
 
@@ -116,11 +116,11 @@ class Lake:
             return False
         return self._mirrors.load(rows, table, state, self._last)
 
-    def leave_out(self, name: TableName, transaction: int) -> None:
+    def empty_missing(self, name: TableName, transaction: int) -> None:
         """Empty the mirror of a parked table that is not in the database any more after a transaction; release it."""
         parked = self.tables.parked.get(name)
         if parked and parked.transaction <= transaction:  # else it was released meanwhile, or parked again
-            self._mirrors.leave_out(name, transaction)
+            self._mirrors.empty_missing(name, transaction)
             self.catch_up()
 
     def begin(self, offsets: Offsets) -> None:
@@ -131,22 +131,23 @@ class Lake:
     def follow_rules(self, routes: Routes) -> None:
         """Park the tables that are published by other rules than before."""
         changed = self.tables.change_rules(self._rules, routes, self._last)
-        self._mirrors.give_up(changed)
+        self._mirrors.stop_retrying(changed)
         # Nobody knows whether those without rows exist; only a dump of the pattern shows it.
         empty = [name for name in changed if not self._mirrors.has_rows(name)]
         if patterns := [each for each in self._patterns if any(TableFilter([each]).matches(*name) for name in empty)]:
-            self.tables.forget_loaded(patterns)
+            self.tables.request_loads(patterns)
 
-    def lose(self, topic: str, reason: str, transaction: int, *, dropped: bool = True) -> bool:
+    def park_tables_of(self, topic: str, reason: str, transaction: int, *, with_dropped: bool = True) -> bool:
         """Park all tables that a topic may have records of: some are missing, none of them after the transaction.
 
-        `dropped`: also those that have no mirror, because they were dropped. Returns whether the lake knows a table of
-        the topic.
+        `with_dropped`: also those that have no mirror, because they were dropped.
+
+        Returns whether the lake knows a table of the topic.
         """
         self._lost[topic] = max(transaction, self._lost.get(topic, -1))
         known = [name for name in self.tables.known if self._publishes(topic, name)]
         for name in known:
-            if (dropped or self._mirrors.has_rows(name)) and not self._mirrors.has_all(name, transaction):
+            if (with_dropped or self._mirrors.has_rows(name)) and not self._mirrors.has_all(name, transaction):
                 self._mirrors.park(name, reason, transaction)
         return bool(known)
 
@@ -165,7 +166,7 @@ class Lake:
             later = {name for name, each in self.tables.parked.items() if each.transaction > reset.transaction}
             names = [name for name in names if self._mirrors.has_rows(name) and name not in later]
         else:
-            self.tables.forget_loaded(self._patterns)
+            self.tables.request_loads(self._patterns)
         self._mirrors.park_all(names, "the pipeline was reset", reset.transaction, heals=not reset.snapshot)
 
     def _lost_of(self, name: TableName) -> int:

@@ -16,7 +16,7 @@ from databus.manifest import DumpFile
 from databus.runtime import uninterrupted
 from databus_spark.dump_files import Say, download_file, read_rows
 from databus_spark.mirror_state import MirrorState
-from databus_spark_sink.dumps import PassedDump, has_mirror, log_loaded
+from databus_spark_sink.dumps import ReadyDump, has_mirror, log_loaded
 from databus_spark_sink.lake import Lake
 
 #: tables that are loaded at the same time
@@ -28,7 +28,7 @@ _STEP_BYTES = 512 * 2**20
 class DumpLoader:
     """Loads one dump."""
 
-    def __init__(self, say: Say, api: DumpApi, lake: Lake, dump: PassedDump) -> None:
+    def __init__(self, say: Say, api: DumpApi, lake: Lake, dump: ReadyDump) -> None:
         self._say = say
         self._api = api
         self._lake = lake

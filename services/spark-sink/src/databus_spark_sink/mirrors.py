@@ -117,7 +117,7 @@ class Mirrors:
             Folder(self._spark, self._layout.mirror(*name)).delete()
             return self.open(name)
 
-    def leave_out(self, name: TableName, transaction: int) -> None:
+    def empty_missing(self, name: TableName, transaction: int) -> None:
         """Empty the mirror of a table that does not exist any more after a transaction; it is behind then."""
         try:
             self._open_to_load(name).drop(transaction)
@@ -148,10 +148,10 @@ class Mirrors:
 
     def park_all(self, names: list[TableName], reason: str, transaction: int, *, heals: bool = True) -> None:
         """Park tables."""
-        self.give_up(names)
+        self.stop_retrying(names)
         self._tables.park_all(names, reason, transaction, heals=heals)
 
-    def give_up(self, names: list[TableName]) -> None:
+    def stop_retrying(self, names: list[TableName]) -> None:
         """Do not try mirrors again that are behind, because their tables are parked: that would release them."""
         self._behind.difference_update(names)
 
@@ -171,7 +171,7 @@ class Mirrors:
             return False
         return state is not None and state.transaction >= transaction
 
-    def made_otherwise(self) -> list[TableName]:
+    def with_other_types(self) -> list[TableName]:
         """Return the tables whose mirrors were made, or could not be made, with other options for types."""
         found = []
         for name in self._tables.known:

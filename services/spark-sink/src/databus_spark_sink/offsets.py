@@ -42,7 +42,7 @@ def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool
     return progress is None or "" in (progress.server, manifest.server) or progress.server == manifest.server
 
 
-class Passed(msgspec.Struct, frozen=True):
+class PipelineMoment(msgspec.Struct, frozen=True):
     """The moment when the pipeline had passed a dump's position."""
 
     #: ordinal of the last transaction that was published
@@ -51,7 +51,7 @@ class Passed(msgspec.Struct, frozen=True):
     offsets: Offsets
 
 
-async def wait_until_passed(settings: Settings, manifest: Manifest) -> Passed:
+async def wait_until_passed(settings: Settings, manifest: Manifest) -> PipelineMoment:
     """Wait until the pipeline has passed the dump's position.
 
     Raises DumpUnusable if the pipeline has failed over to another server by then.
@@ -63,7 +63,7 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Passed:
         **position_fields(manifest.position or Position()),
     )
     async for progress in _polled(settings):
-        if _passing(progress, manifest):
+        if _has_passed(progress, manifest):
             break
     async with (
         kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
@@ -72,8 +72,8 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Passed:
         ends = by_topic(await stable_ends(written, committed, await list_partitions(settings)))
     # With `exactly_once`, the progress of all records before these offsets is committed, so this raises if a failover
     # precedes them.
-    _passing(later := await read_progress(settings, to_end=True) or progress, manifest)
-    return Passed(later.transaction, ends)
+    _has_passed(later := await read_progress(settings, to_end=True) or progress, manifest)
+    return PipelineMoment(later.transaction, ends)
 
 
 async def _polled(settings: Settings) -> AsyncIterator[Progress]:
@@ -82,7 +82,7 @@ async def _polled(settings: Settings) -> AsyncIterator[Progress]:
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def _passing(progress: Progress, manifest: Manifest) -> bool:
+def _has_passed(progress: Progress, manifest: Manifest) -> bool:
     """Return whether the progress has passed the dump. Raises DumpUnusable if it is of another server."""
     if not is_from_pipeline_host(manifest, progress):
         raise DumpUnusable(f"the pipeline failed over to another server after dump {manifest.id}: request a new dump")

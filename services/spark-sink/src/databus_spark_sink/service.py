@@ -127,7 +127,7 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
                 continue
             last = batch.published if loss.last is None else loss.last
             # Topics are deleted after their tables were dropped: that must not park these tables.
-            if not lake.lose(topic, loss.reason, last, dropped=not loss.was_deleted):
+            if not lake.park_tables_of(topic, loss.reason, last, with_dropped=not loss.was_deleted):
                 _load_patterns_of(topic, loss, settings, lake)
         if batch.reset:
             lake.park_after_reset(batch.reset)
@@ -142,7 +142,7 @@ def _load_patterns_of(topic: str, loss: Loss, settings: Settings, lake: Lake) ->
     if patterns:  # others are loaded anyway
         text = f"{loss.reason}: tables of {first_names(patterns)} that the lake lacks are loaded from a dump"
         log.warning(LogEvent.RECORDS_MISSING, text, topic=topic)
-        lake.tables.forget_loaded(patterns)
+        lake.tables.request_loads(patterns)
 
 
 def _catch_up(lake: Lake) -> None:

@@ -94,7 +94,7 @@ def open_session(settings: Spark, layout: Layout) -> SparkSession:
         ) from error
     # Java may have been started by somebody else, for instance as a SparkApplication: with another log.
     spark.sparkContext.setLogLevel("FATAL")
-    Folder(spark, layout.root).size("changes")
+    Folder(spark, layout.root).size("changes")  # shows whether the lake's file system can be reached
     return spark
 
 

@@ -57,7 +57,10 @@ class _Settings(msgspec.Struct, frozen=True):
 
 
 class TableStates:
-    """The tables that the lake has ever had; the lake's own table of them is written at each change."""
+    """The tables that the lake has ever had, and the settings with which their mirrors were made.
+
+    Both are in a table of the lake, which is written at each change.
+    """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._table = open_table(spark, path)
@@ -65,7 +68,7 @@ class TableStates:
         self._states: dict[TableName, Parked | None] = {}
         #: options with which the mirrors were made that are not parked
         self.types = TypeOptions()
-        #: patterns of `spark.tables` whose tables were loaded
+        #: patterns of `spark.tables` for which no dump is due: their tables were loaded, or are by the first dump
         self.loaded: list[str] = []
         self._followed: list[str] = []
         self._rules: list[dict[str, Any]] | None = None
@@ -104,25 +107,25 @@ class TableStates:
         before, now = TableFilter(self._followed), TableFilter(patterns)
         return [name for name in self.known if now.matches(*name) and not before.matches(*name)]
 
-    def follow(self, patterns: list[str]) -> None:
-        """Keep the patterns of this start, and forget that tables of others were loaded."""
+    def set_patterns(self, patterns: list[str]) -> None:
+        """Record the patterns of this start, and forget that tables of others were loaded."""
         if patterns != self._followed:
             self._followed = patterns
             self.loaded = [each for each in self.loaded if each in patterns]
             self._write({})
 
     def set_loaded(self, pattern: str) -> None:
-        """Keep that the tables of a pattern were loaded."""
+        """Record that the tables of a pattern were loaded."""
         self.loaded = [*self.loaded, pattern]
         self._write({})
 
-    def forget_loaded(self, patterns: list[str]) -> None:
-        """Keep that the lake may lack tables of these patterns, so a dump of them is loaded."""
+    def request_loads(self, patterns: list[str]) -> None:
+        """Record that the lake may lack tables of these patterns, so a dump of them is loaded."""
         self.loaded = [each for each in self.loaded if each not in patterns]
         self._write({})
 
     def change_rules(self, rules: Sequence[Rule], routes: Routes, transaction: int) -> list[TableName]:
-        """Keep the rules by which tables are published; park and return the tables that were published by other ones.
+        """Record the rules by which tables are published; park and return the tables that were published by other ones.
 
         If the publisher's rules have changed several times, nobody knows by which ones, so all are parked.
         """
@@ -144,7 +147,7 @@ class TableStates:
         """Park a table; `heals`: whether it can be mirrored after it is loaded again."""
         self.park_all([name], reason, transaction, heals=heals)
 
-    def hold(self, names: Iterable[TableName], reason: str, transaction: int) -> None:
+    def park_for_load(self, names: Iterable[TableName], reason: str, transaction: int) -> None:
         """Park tables without an error, because they will be loaded: they stay parked if that is interrupted."""
         if held := list(names):
             self._write({name: self._parked(name, reason, transaction, heals=True) for name in held})
@@ -157,7 +160,7 @@ class TableStates:
             self._write({name: None})
 
     def change_types(self, types: TypeOptions, names: list[TableName], transaction: int) -> None:
-        """Keep other options for types, and park the tables whose mirrors were not made with them."""
+        """Record other options for types, and park the tables whose mirrors were not made with them."""
         self.types = types
         self.park_all(names, "it must be loaded again with the new settings of spark.types", transaction)
 

@@ -19,7 +19,7 @@ from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark_sink import verdicts
 from databus_spark_sink.comparison import Comparison, open_mirror
-from databus_spark_sink.dumps import passed, request
+from databus_spark_sink.dumps import request, wait_for_pipeline
 from databus_spark_sink.tables import TableStates
 from databus_spark_sink.verdicts import Verdict
 
@@ -62,7 +62,7 @@ async def judged(
                 yield verdict
             return
         async with api.leased(manifest.id):
-            dump = await passed(settings, say, manifest, Folder(spark, layout.downloads), transaction)
+            dump = await wait_for_pipeline(settings, say, manifest, Folder(spark, layout.downloads), transaction)
             comparison = Comparison(settings, spark, layout, dump)
             await asyncio.to_thread(comparison.wait_for_log)
             in_lake = await asyncio.to_thread(_in_lake, settings, spark, layout, tables)
