@@ -24,9 +24,9 @@ from databus.settings import Settings, load
 from databus_spark.layout import Layout
 from databus_spark.records import read_records
 from databus_spark.types import TypeOptions
-from databus_spark_sink import offsets
-from databus_spark_sink.cuts import Cuts
 from databus_spark_sink.lake import Lake
+from databus_spark_sink.stream import offsets
+from databus_spark_sink.stream.cuts import Cuts
 from devstack import Server
 from devstack.replication import run
 

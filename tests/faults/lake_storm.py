@@ -20,7 +20,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from cluster.servers import SparkCluster
 from common.waiting import eventually
 from databus.settings import load
-from databus_spark_sink.requests import FAILED
+from databus_spark_sink.loads.requests import FAILED
 from devstack import Server
 from devstack.demo import observe
 from devstack.demo.compare import compare

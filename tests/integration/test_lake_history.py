@@ -32,7 +32,7 @@ from databus_spark_sink.lake import Lake
 from databus_spark_sink.mirrors import Mirrors
 from databus_spark_sink.rebuild import rebuild
 from databus_spark_sink.tables import TableStates
-from databus_spark_sink.upkeep import Upkeep
+from databus_spark_sink.upkeep.work import Upkeep
 from databus_wire.kafka_records import sequence_text
 from integration.sink_peers import Cells, describe_table, on_both_formats, read_with_spark
 

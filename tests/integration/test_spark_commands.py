@@ -17,9 +17,9 @@ from databus.manifest import State
 from databus.settings import Maintain
 from databus_spark.folder import Folder
 from databus_spark_sink import service
-from databus_spark_sink.maintain import maintain
+from databus_spark_sink.compare.verify import verify
 from databus_spark_sink.resync import resync
-from databus_spark_sink.verify import verify
+from databus_spark_sink.upkeep.command import maintain
 from integration.sink import ALTER, CREATE, DELETE, INSERT, ITEMS, Sink
 from integration.sink_peers import describe_table
 

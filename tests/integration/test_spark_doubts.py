@@ -16,7 +16,7 @@ from databus_binlog import ABSENT, Position
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
-from databus_spark_sink.verify import verify
+from databus_spark_sink.compare.verify import verify
 from databus_wire.kafka_records import sequence_text
 from integration.sink import ALTER, INSERT, ITEMS, KEY, UPDATE, Sink, delete_topic
 from integration.sink_peers import describe_table, on_both_formats

@@ -25,10 +25,10 @@ from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror
 from databus_spark.mirror_state import DumpBase, MirrorState
 from databus_spark.types import TypeOptions
-from databus_spark_sink import loading
-from databus_spark_sink.dumps import take
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.offsets import wait_until_passed
+from databus_spark_sink.loads import loading
+from databus_spark_sink.loads.dumps import take
+from databus_spark_sink.stream.offsets import wait_until_passed
 from integration.sink import DELETE, INSERT, ITEMS, UPDATE, Sink
 from integration.sink_peers import describe_table, read_with_spark
 

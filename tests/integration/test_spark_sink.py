@@ -7,8 +7,8 @@ from databus.events import Action
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
 from databus.settings import Settings
-from databus_spark_sink import cuts
 from databus_spark_sink.lake import Lake
+from databus_spark_sink.stream import cuts
 from integration.sink import DELETE, INSERT, ITEMS, UPDATE, Sink
 from integration.sink_peers import describe_table
 

@@ -12,7 +12,7 @@ from databus.settings import Publisher
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
 from databus_spark.table_changes import TableChanges
-from databus_spark_sink import cuts
+from databus_spark_sink.stream import cuts
 from integration.sink import ALTER, INSERT, ITEMS, UPDATE, Sink
 from integration.sink_peers import describe_table, on_both_formats
 

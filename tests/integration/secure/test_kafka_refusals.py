@@ -20,7 +20,7 @@ from databus_cli.__main__ import main
 from databus_dump_api.snapshot import end_offsets
 from databus_publisher.producer import open_producer
 from databus_publisher.topics import open_topics
-from databus_spark_sink.offsets import check_kafka
+from databus_spark_sink.stream.offsets import check_kafka
 from devstack import Server
 from devstack.certificates import Authority
 from integration.secure.settings import Section, but, count_topics

@@ -8,7 +8,7 @@ import pytest
 from databus.manifest import Manifest, State
 from databus.progress import Progress, Reset, Routes
 from databus.settings import Settings
-from databus_spark_sink.bootstrap import is_usable
+from databus_spark_sink.loads.bootstrap import is_usable
 from integration.sink_peers import describe_table
 
 TABLES = (describe_table("items", "id int(11)"), describe_table("other", "id int(11)"))

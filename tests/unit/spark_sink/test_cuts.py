@@ -7,8 +7,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from databus.settings import Settings
-from databus_spark_sink import cuts
-from databus_spark_sink.cuts import Cuts
+from databus_spark_sink.stream import cuts
+from databus_spark_sink.stream.cuts import Cuts
 from unit.spark_sink.fake_consumer import FakeConsumer, Records
 
 #: the last transaction

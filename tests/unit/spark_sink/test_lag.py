@@ -4,8 +4,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from databus_spark.changelog import LogState, Offsets
-from databus_spark_sink import lag
-from databus_spark_sink.cuts import Batch
+from databus_spark_sink.stream import lag
+from databus_spark_sink.stream.cuts import Batch
 
 
 def batch(starts: Offsets, ends: Offsets, waiting: int, *, is_all: bool) -> Batch:

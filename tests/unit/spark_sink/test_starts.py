@@ -7,8 +7,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from databus_spark.changelog import LogState
-from databus_spark_sink import starts
-from databus_spark_sink.starts import Loss, StartFinder, Starts
+from databus_spark_sink.stream import starts
+from databus_spark_sink.stream.starts import Loss, StartFinder, Starts
 from unit.spark_sink.fake_consumer import FakeConsumer, Records
 
 ITEMS, OTHER = TopicPartition("shop.items", 0), TopicPartition("shop.items", 1)

@@ -14,10 +14,10 @@ from databus.settings import Settings, read_duration
 from databus_changes.tables import TableName
 from databus_spark.layout import Layout
 from databus_spark_sink import session
-from databus_spark_sink.maintain import maintain
+from databus_spark_sink.compare.verify import verify
 from databus_spark_sink.rebuild import rebuild
 from databus_spark_sink.resync import resync
-from databus_spark_sink.verify import verify
+from databus_spark_sink.upkeep.command import maintain
 
 _EXIT_CODES = "Exit code 0: all are {good}; 1: at least one {bad}; 75: something is unavailable."
 

@@ -11,7 +11,7 @@ from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
-from databus_spark_sink.requests import FAILED, Requests
+from databus_spark_sink.loads.requests import FAILED, Requests
 from databus_spark_sink.status_line import StatusLine
 from databus_spark_sink.tables import TableStates
 

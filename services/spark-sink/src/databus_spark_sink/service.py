@@ -26,15 +26,17 @@ from databus_spark.changelog import LogState
 from databus_spark.layout import Layout
 from databus_spark.records import read_records
 from databus_spark.types import type_options
-from databus_spark_sink import bootstrap, offsets, session
-from databus_spark_sink.cuts import Batch, Cuts, require_same_rules
-from databus_spark_sink.healing import Healing
-from databus_spark_sink.lag import Lag
+from databus_spark_sink import session
+from databus_spark_sink.compare.scheduled import Verification
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.maintenance import Maintenance
+from databus_spark_sink.loads import bootstrap
+from databus_spark_sink.loads.healing import Healing
 from databus_spark_sink.periodic import Periodic
-from databus_spark_sink.starts import Loss
-from databus_spark_sink.verification import Verification
+from databus_spark_sink.stream import offsets
+from databus_spark_sink.stream.cuts import Batch, Cuts, require_same_rules
+from databus_spark_sink.stream.lag import Lag
+from databus_spark_sink.stream.starts import Loss
+from databus_spark_sink.upkeep.scheduled import Maintenance
 
 log = get_logger(__name__)
 

@@ -20,10 +20,10 @@ from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_spark.changelog import Offsets
 from databus_spark.folder import Folder
-from databus_spark_sink.dumps import ReadyDump, has_rules, require_rules, wait_for_pipeline
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.loading import DumpLoader
-from databus_spark_sink.offsets import is_from_pipeline_host, starting_offsets
+from databus_spark_sink.loads.dumps import ReadyDump, has_rules, require_rules, wait_for_pipeline
+from databus_spark_sink.loads.loading import DumpLoader
+from databus_spark_sink.stream.offsets import is_from_pipeline_host, starting_offsets
 
 log = get_logger(__name__)
 

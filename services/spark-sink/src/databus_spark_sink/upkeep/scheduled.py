@@ -15,7 +15,7 @@ from databus.logs import get_logger
 from databus.runtime import uninterrupted
 from databus.settings import Settings
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.upkeep import Upkeep
+from databus_spark_sink.upkeep.work import Upkeep
 
 log = get_logger(__name__)
 

@@ -9,9 +9,9 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_VERIFY_DIFFERING, SINK_VERIFY_TIME
 from databus.settings import Settings
+from databus_spark_sink.compare.verdicts import Verdict, reason_of
+from databus_spark_sink.compare.verify import judged
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.verdicts import Verdict, reason_of
-from databus_spark_sink.verify import judged
 
 log = get_logger(__name__)
 

@@ -14,7 +14,7 @@ from databus.settings import Maintain
 from databus_spark.layout import Layout
 from databus_spark_sink.status_line import StatusLine
 from databus_spark_sink.tables import TableStates
-from databus_spark_sink.upkeep import Upkeep
+from databus_spark_sink.upkeep.work import Upkeep
 
 
 def maintain(spark: SparkSession, layout: Layout, settings: Maintain) -> bool:

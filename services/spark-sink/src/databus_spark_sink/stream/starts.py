@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus_spark.changelog import LogState
-from databus_spark_sink.transactions import highest_transactions, transactions
+from databus_spark_sink.stream.transactions import highest_transactions, transactions
 
 #: records of a topic that are read, at most, to find the first one that is newer than the change log
 MAX_SKIPPED = 100_000

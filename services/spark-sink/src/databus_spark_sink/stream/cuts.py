@@ -19,9 +19,9 @@ from databus.progress import Progress, Reset
 from databus.routes import fingerprint
 from databus.settings import Settings
 from databus_spark.changelog import LogState, Offsets
-from databus_spark_sink.offsets import by_topic, list_partitions, stable_ends, topic_pattern
-from databus_spark_sink.starts import Loss, StartFinder
-from databus_spark_sink.transactions import transactions
+from databus_spark_sink.stream.offsets import by_topic, list_partitions, stable_ends, topic_pattern
+from databus_spark_sink.stream.starts import Loss, StartFinder
+from databus_spark_sink.stream.transactions import transactions
 
 #: records of a partition in one batch, at most; more if a transaction has more
 MAX_RECORDS = 100_000

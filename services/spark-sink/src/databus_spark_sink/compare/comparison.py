@@ -25,10 +25,10 @@ from databus_spark.mirror_state import MirrorState
 from databus_spark.renames import renames
 from databus_spark.table_changes import Statement, TableChanges
 from databus_spark.types import type_options
-from databus_spark_sink import verdicts
-from databus_spark_sink.dumps import ReadyDump
+from databus_spark_sink.compare import verdicts
+from databus_spark_sink.compare.verdicts import Verdict
+from databus_spark_sink.loads.dumps import ReadyDump
 from databus_spark_sink.tables import Parked, TableStates
-from databus_spark_sink.verdicts import Verdict
 
 _POLL_SECONDS = 0.5
 #: how long the sink may take to get what the database has

@@ -21,9 +21,9 @@ from databus.runtime import uninterrupted
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
-from databus_spark_sink.dump_job import DumpJob
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.requests import FAILED, Requests
+from databus_spark_sink.loads.dump_job import DumpJob
+from databus_spark_sink.loads.requests import FAILED, Requests
 
 log = get_logger(__name__)
 

@@ -17,11 +17,11 @@ from databus_spark.changelog import ChangeLog
 from databus_spark.dump_files import Say, download
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
-from databus_spark_sink import verdicts
-from databus_spark_sink.comparison import Comparison, open_mirror
-from databus_spark_sink.dumps import request, wait_for_pipeline
+from databus_spark_sink.compare import verdicts
+from databus_spark_sink.compare.comparison import Comparison, open_mirror
+from databus_spark_sink.compare.verdicts import Verdict
+from databus_spark_sink.loads.dumps import request, wait_for_pipeline
 from databus_spark_sink.tables import TableStates
-from databus_spark_sink.verdicts import Verdict
 
 
 async def verify(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> bool:

@@ -16,8 +16,8 @@ from databus.manifest import DumpFile
 from databus.runtime import uninterrupted
 from databus_spark.dump_files import Say, download_file, read_rows
 from databus_spark.mirror_state import MirrorState
-from databus_spark_sink.dumps import ReadyDump, has_mirror, log_loaded
 from databus_spark_sink.lake import Lake
+from databus_spark_sink.loads.dumps import ReadyDump, has_mirror, log_loaded
 
 #: tables that are loaded at the same time
 _PARALLEL = 4

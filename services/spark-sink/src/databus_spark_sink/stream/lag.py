@@ -3,7 +3,7 @@
 import time
 
 from databus.metrics import SINK_LAG_RECORDS, SINK_LAG_SECONDS
-from databus_spark_sink.cuts import Batch
+from databus_spark_sink.stream.cuts import Batch
 
 
 class Lag:

@@ -25,7 +25,7 @@ from databus_spark.dump_files import Say, download, files_of, read_rows
 from databus_spark.folder import Folder
 from databus_spark.mirror_state import DumpBase, MirrorState
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.offsets import is_from_pipeline_host, wait_until_passed
+from databus_spark_sink.stream.offsets import is_from_pipeline_host, wait_until_passed
 
 log = get_logger(__name__)
 

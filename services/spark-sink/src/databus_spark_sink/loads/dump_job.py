@@ -15,8 +15,8 @@ from databus.settings.rules import default_rule
 from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark.dump_files import Say
-from databus_spark_sink.dumps import ReadyDump, load_mirror, take
 from databus_spark_sink.lake import Lake
+from databus_spark_sink.loads.dumps import ReadyDump, load_mirror, take
 
 
 class DumpJob:

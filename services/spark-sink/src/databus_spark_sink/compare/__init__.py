@@ -1,0 +1,1 @@
+"""Compares mirrors with their tables in the database."""

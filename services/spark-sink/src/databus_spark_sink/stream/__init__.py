@@ -1,0 +1,1 @@
+"""Which records of Kafka are the next micro-batch."""
