@@ -3,6 +3,7 @@
 There is no Kafka: records are made into DataFrames.
 """
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,6 +64,13 @@ class History:
     def add(self, day: int, table: Table, action: Action, content: Sequence[Row] | bytes) -> None:
         """Write a transaction of a day, relative to today, as a batch."""
         self._apply(self._record(day, table, action, content))
+
+    def add_after_foreign(
+        self, foreign_day: int, day: int, table: Table, action: Action, content: Sequence[Row] | bytes
+    ) -> None:
+        """Write a batch of a record that is none of ours, and of a transaction of a later day."""
+        foreign, record = (self._record(each, table, action, content) for each in (foreign_day, day))
+        self._apply((foreign[0], b"?", [], *foreign[3:]), record)
 
     def rename(self, query: bytes, *tables: Table) -> None:
         """Write a statement that renames tables, under their old and new names, as a batch."""
@@ -156,6 +164,72 @@ def test_the_rows_before_a_truncate_are_rebuilt(spark: SparkSession, tmp_path: P
     history.close()
 
 
+def test_a_table_is_not_rebuilt_from_a_change_log_that_lacks_changes(spark: SparkSession, tmp_path: Path) -> None:
+    layout = Layout((tmp_path / "lake").as_uri())
+    history = History(spark, layout)
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
+    assert history.lake.park_tables_of("items", "records were lost", 3)
+    history.add(0, ITEMS, Action.INSERT, [[b"2"]])
+    history.add(0, ITEMS, Action.DELETE, [[b"3"]])
+    history.add(0, ITEMS, Action.TRUNCATE, b"TRUNCATE items")  # after it, the rows are known again
+    history.add(0, ITEMS, Action.INSERT, [[b"5"]])
+    assert (history.rows(), history.lake.degraded) == ([{"id": 5}], "")
+
+    assert history.rebuilt("1") == [{"id": 1}]
+    for at in ("2", "3"):
+        with pytest.raises(CannotRebuild, match="may lack changes of it in transactions 2 to 3, because"):
+            history.rebuilt(at)
+    assert history.rebuilt("5") == [{"id": 5}]
+    history.close()
+
+
+def test_a_record_that_cannot_be_used_does_not_tell_what_was_in_kafka_at_a_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    history = History(spark, Layout((tmp_path / "lake").as_uri()))
+    history.add(-9, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.add_after_foreign(-8, 0, ITEMS, Action.INSERT, [[b"1"]])  # in one batch, as after a pause
+    assert history.rebuilt(f"{TODAY - timedelta(days=7)}"[:19]) == []
+    history.close()
+
+
+def test_upkeep_alone_does_not_make_delta_forget_the_state_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    layout = Layout((tmp_path / "lake").as_uri())
+    history = History(spark, layout)
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
+    path = layout.mirror(*NAME)
+    table = open_table(spark, path)
+    state = table.text()
+    for number in range(10):  # Delta makes a checkpoint of each tenth version, and deletes old commits before old ones
+        table.keep_history(7 * 86400 + number)
+    for file in tmp_path.rglob("_delta_log/0*"):  # nine days go by
+        time = datetime.now(UTC) - timedelta(days=9, minutes=-int(file.name[:20]))
+        os.utime(file, (time.timestamp(), time.timestamp()))
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    for number in range(10):
+        upkeep = Upkeep(spark, layout, Maintain(keep=8 * 86400 + number))
+        upkeep.keep_history(path)
+        upkeep.compact("shop.items", path)
+    assert table.text() == state
+    history.add(0, ITEMS, Action.INSERT, [[b"2"]])
+    upkeep.keep_history(path)
+    assert table.properties()["delta.logRetentionDuration"] == "interval 691209 seconds"
+    history.close()
+
+
+def test_rows_that_another_program_has_changed_are_compared(spark: SparkSession, tmp_path: Path) -> None:
+    layout = Layout((tmp_path / "lake").as_uri())
+    history = History(spark, layout)
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
+    spark.sql("SELECT 9L id, '' _seq").write.format("delta").mode("append").save(layout.mirror(*NAME))
+    rows, state = history.lake.mirror(NAME).rows()
+    assert (sorted(row.id for row in rows.collect()), state.transaction) == ([1, 9], 1)
+    history.close()
+
+
 def test_a_mirror_that_is_behind_is_written_with_the_next_batch_though_that_has_no_records(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +317,23 @@ def test_a_sink_that_was_suspended_does_not_write_over_the_one_that_replaced_it(
     assert history.lake.is_behind
     history.lake.catch_up()
     assert history.rows() == [{"id": 2}, {"id": 3}]
+    history.close()
+
+
+def test_a_sink_that_was_suspended_for_days_does_not_append_its_batch_once_more(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    history = History(spark, layout := Layout(tmp_path.as_uri()))
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    open_table(spark, layout.changes).set_properties({"delta.setTransactionRetentionDuration": "interval 0 seconds"})
+    suspended = ChangeLog(spark.newSession(), layout.changes)
+    assert suspended.state().transaction == 0
+    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
+    batch = suspended.read(0)
+    history.add(0, ITEMS, Action.INSERT, [[b"2"]])
+    assert not suspended.append(batch, LogState(1))
+    log = ChangeLog(spark, layout.changes)
+    assert (log.state().transaction, log.read().count()) == (2, 3)
     history.close()
 
 

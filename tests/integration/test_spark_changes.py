@@ -294,6 +294,8 @@ def test_a_change_log_has_the_same_changes_as_the_topic(spark: SparkSession, top
     log.append(decode_records(records, -1, 4), LogState(4))
     found = read_changes(spark, table="shop.items", lake=lake.url)
     assert found.schema == changes(records, WIDER).schema
+    later = topic.batch((describe_table("items", "note text", "id bigint(20)"), INSERT, [[b"!", b"3"]]))
+    log.append(decode_records(later, 4, 5), LogState(5))  # it is not among the changes of before
     assert sorted(found.collect(), key=str) == sorted(changes(records, WIDER).collect(), key=str)
     with pytest.raises(InvalidSettings, match=r"has no change of table shop\.orders: check the name"):
         read_changes(spark, table="shop.orders", lake=lake.url)
@@ -317,6 +319,9 @@ def test_other_types_are_the_same_from_topic_change_log_and_dump(
     log.append(decode_records(records, -1, 1), LogState(1))
     found = read_changes(spark, table="shop.spans", lake=lake.url, types=types)
     assert list(map(tuple, found.select(*columns).collect())) == expected
+    number = describe_table("spans", "id int(11)", "day date", "span bigint(20)")
+    with pytest.raises(PySparkException, match="another definition of span"):
+        changes(records, number, types).collect()
 
     dumps = DumpServer(tmp_path, "shop")
     manifest = dumps.manifest(Position(file="bin.000001", offset=4), {spans: content})

@@ -47,7 +47,7 @@ def test_t19_records_are_compared_with_the_dump_by_file_number_and_64_bit_offset
     value = '{"Table":T,"Action":"insert","Rows":[["MQ==",null]]}'
     records = [(f'{{"Pos":{{"Name":"{file}","Pos":{offset}}},"Action":"DML"}}', value) for file, offset in positions]
     base = DumpBase("dump-1", "log.1000000", 5 << 32, until=0, passed={"t": {0: len(records)}})
-    newer = decode_records(_records(spark, records), 0, 9).where(base.is_before)
+    newer = decode_records(_records(spark, records), 0, 9).where(base.newer_entries)
     assert {(file, offset) for file, offset in newer.select("_file", "_position").collect()} == {
         position for position, kept in positions.items() if kept
     }

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from databus.errors import DiskUnavailable
+from databus.errors import DiskUnavailable, DumpUnusable
+from databus.events import Table
 from databus.manifest import DumpFile, Manifest, State
-from databus_spark.dump_files import download_file
+from databus_spark.dump_files import download_file, files_of
 
 
 class _FullDisk:
@@ -31,3 +32,13 @@ async def test_a_full_temporary_folder_is_an_error_that_names_it(
     folder: Any = _EmptyFolder()
     with pytest.raises(DiskUnavailable, match=rf"written to {tmp_path}/databus-.* \(No space left .*set TMPDIR"):
         await download_file(api, manifest, file, folder)
+
+
+def test_values_that_are_not_exact_are_refused() -> None:
+    file = DumpFile(name="shop.items.00001.jsonl.zst", table="shop.items", rows=1, bytes=9, sha256="", strict=True)
+    table = Table(schema="shop", name="items", columns=(), primary_key=())
+    manifest = Manifest(
+        id="dump-1", pipeline="shop", state=State.COMPLETE, created=datetime.now(UTC), tables=(table,), files=(file,)
+    )
+    with pytest.raises(DumpUnusable, match=r"the rows of shop\.items were written with compat: strict"):
+        files_of(manifest, table)

@@ -44,8 +44,6 @@ _PARTITIONS = ("_schema", "_table", "_day")
 #: Entries are looked for by transaction and by time. Statistics of all columns cost more than decoding the records.
 _SKIPPING = ("_seq", "_time")
 _TRIMMED = "databus.trimmed"
-#: the last versions, among which there is one that was appended if the log is in use
-_NEAR = 5
 
 
 class LogState(msgspec.Struct, frozen=True):
@@ -116,12 +114,7 @@ class ChangeLog:
         return state
 
     def trim(self, day: date) -> None:
-        """Delete the days before this one, up to the first one that has an entry that not all mirrors have.
-
-        Nothing is deleted while nothing is appended: the state in the last append must stay near the history's end.
-        """
-        if not self._table.commits(_NEAR):
-            return
+        """Delete the days before this one, up to the first one that has an entry that not all mirrors have."""
         missing = self._table.read().where(f"_seq > '{last_of(self.state().mirrored)}'").agg(sql.min("_day"))
         day = min(filter(None, (day, missing.collect()[0][0])))
         old = f"_day < date'{day}'"
@@ -138,8 +131,14 @@ class ChangeLog:
 
     def transaction_at(self, moment: datetime) -> int | None:
         """Return the last transaction that was in Kafka at a time; None if the log begins later."""
-        last = self._table.read().where(sql.col("_time") <= sql.lit(moment)).agg(sql.max("_seq")).collect()[0][0]
+        # An entry that could not be used may have the sequence of its batch's end.
+        entries = self._table.read().where(sql.col("_time") <= sql.lit(moment)).where("_action <> 'invalid'")
+        last = entries.agg(sql.max("_seq")).collect()[0][0]
         return transaction_of(last) if last else None
+
+    def as_of_now(self) -> DataFrame:
+        """Return all entries that it has now, also if they are read later."""
+        return self._table.read(self._table.last()[0])
 
     def read(self, after: int = -1) -> DataFrame:
         """Return at least all entries after a transaction."""

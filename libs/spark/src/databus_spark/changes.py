@@ -111,7 +111,7 @@ def _from_lake(spark: SparkSession, name: TableName, lake: str, types: TypeOptio
     if not log.exists:
         raise InvalidSettings(f"there is no change log in {lake}: check the URL")
     schema, table = map(literal, name)
-    entries = log.read().where(f"_schema = {schema} and _table = {table}")
+    entries = log.as_of_now().where(f"_schema = {schema} and _table = {table}")
     versions = entries.groupBy("_version").agg(sql.max("_seq").alias("last"), sql.max("_definition").alias("text"))
     known = versions.where("text is not null").orderBy("last").collect()
     if not known:

@@ -29,6 +29,8 @@ CONFIGURATION = {
 _TEXT = "spark.databricks.delta.commitInfo.userMetadata"
 #: Spark compares decimals with files that were written before the column was widened, and whose integers are too short
 _PUSHDOWN = "spark.sql.parquet.filterPushdown.decimal"
+#: commits that are read first, to find the last one that has a text
+_RECENT = 10
 #: operations of commits without a text, after which a table is what it was before, or has fewer entries
 _UPKEEP = {"OPTIMIZE", "DELETE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 _COMPACTION = {
@@ -63,16 +65,30 @@ class Table(LakeTable):
         """Return the last version that has a text, and the text. It is empty if there is none."""
         if found := self._own_commit():
             return found
-        for limit in (10, None):  # nearly always, ours is one of few before it
+        for limit in (_RECENT, None):  # nearly always, ours is one of few before it
             if commits := self.commits(limit):
                 return commits[0]
         return -1, ""
 
+    def newest(self) -> int:
+        """Return the version that readers get."""
+        return self._newest()[1]
+
+    def written(self) -> float:
+        """Return when the last commit that has a text was made; 0: it is not among the last ones."""
+        recent = DeltaTable.forPath(self.spark, self.path).history(_RECENT).where("userMetadata is not null")
+        return float(recent.selectExpr("coalesce(max(unix_micros(timestamp)), 0) / 1e6").collect()[0][0])
+
+    def _newest(self) -> tuple[Any, int]:
+        """Return Delta's log in Java, and the newest version."""
+        java: Any = self.spark._jvm
+        found = java.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(self.spark._jsparkSession, self.path)
+        return found._1(), found._2().version()
+
     def _own_commit(self) -> tuple[int, str] | None:
         """Return version and text of the last commit, if it has a text; Java reads it without a job, unlike history."""
         java: Any = self.spark._jvm
-        found = java.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(self.spark._jsparkSession, self.path)
-        log, version = found._1(), found._2().version()
+        log, version = self._newest()
         info = log.getChanges(version, java.scala.Option.empty(), False).next()._2().head()
         if info.getClass().getSimpleName() != "CommitInfo" or info.userMetadata().isEmpty():
             return None

@@ -49,9 +49,14 @@ async def download_file(api: DumpApi, manifest: Manifest, file: DumpFile, folder
 def files_of(manifest: Manifest, table: Table) -> list[DumpFile]:
     """List the files that a table is read from: Parquet if the dump has it, because Spark reads it faster.
 
-    Raises DumpUnusable if the table's name is not unique in the dump.
+    Raises DumpUnusable if the table's name is not unique in the dump, or if the texts of its values are not exact.
     """
     (files,) = manifest.files_of([table], _format(manifest))
+    if any(file.strict for file in files):
+        raise DumpUnusable(
+            f"dump {manifest.id}: the rows of {table.full_name} were written with compat: strict and lack information: "
+            "remove this option from the table's rule in publisher.routes, and request a new dump"
+        )
     return files
 
 

@@ -67,6 +67,14 @@ class Table(LakeTable):
         found = self.commits()  # it was compacted, for instance
         return found[0] if found else (-1, "")
 
+    def newest(self) -> int:
+        """Return the snapshot that readers get."""
+        return int(self._load().currentSnapshot().snapshotId())
+
+    def written(self) -> float:
+        """Return when the last snapshot that has a text was made."""
+        return max((each / 1000 for each in self._times_with_text(self._load())), default=0.0)
+
     def commits(self, limit: int | None = None) -> list[tuple[int, str]]:
         """Return snapshots and their texts, the newest first."""
         columns = "snapshot_id", "operation", f"summary['{_TEXT}']"
@@ -173,9 +181,12 @@ class Table(LakeTable):
         """Delete the files that no snapshot of the last `seconds` has, also those of appends that were interrupted."""
         actions, table, until = self._actions(), self._load(), int((time.time() - seconds) * 1000)
         # A snapshot of upkeep has no text of its own: that of the one before it counts, so this must stay.
-        with_text = [each.timestampMillis() for each in table.snapshots() if each.summary().get(_TEXT) is not None]
-        actions.expireSnapshots(table).expireOlderThan(min([until, *with_text[-1:]])).execute()
+        actions.expireSnapshots(table).expireOlderThan(min([until, *self._times_with_text(table)[-1:]])).execute()
         actions.deleteOrphanFiles(table).olderThan(until).execute()
+
+    def _times_with_text(self, table: Any) -> list[int]:
+        """Return when the snapshots that have a text were made, in ms since the epoch, the newest last."""
+        return [each.timestampMillis() for each in table.snapshots() if each.summary().get(_TEXT) is not None]
 
     def files(self) -> int:
         """Return how many files have its rows."""

@@ -115,9 +115,14 @@ class Mirror:
         self._write_rows(changes, last)
 
     def rows(self) -> tuple[DataFrame, MirrorState]:
-        """Return the rows as of now, without `_seq`, and the state that they have, also if another process writes."""
-        version, text = self.table.last()
-        return self.table.read(version).drop(SEQUENCE), decode_state(text)
+        """Return the rows as of now, without `_seq`, and the state that they have, also if another process writes.
+
+        They are those that readers get, also if another program than a sink has changed them.
+        """
+        last, newest = self.table.last(), self.table.newest()
+        while last != (last := self.table.last()):  # a sink has committed in between
+            newest = self.table.newest()
+        return self.table.read(newest).drop(SEQUENCE), decode_state(last[1])
 
     def changes(self, last: int) -> TableChanges:
         """Return what the change log has of the table after the mirror's state, up to a transaction."""

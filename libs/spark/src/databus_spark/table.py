@@ -43,6 +43,17 @@ class LakeTable(Protocol):
         """Return the last version that has a text, and the text. It is empty if there is none."""
         ...
 
+    def newest(self) -> int:
+        """Return the version that readers get, also if its commit is not ours."""
+        ...
+
+    def written(self) -> float:
+        """Return when the last commit that has a text was made, in seconds since the epoch.
+
+        It is 0 if that was before many commits of upkeep.
+        """
+        ...
+
     def commits(self, limit: int | None = None) -> list[tuple[int, str]]:
         """Return versions and their texts among the last `limit` ones, or among all, the newest first.
 

@@ -105,7 +105,8 @@ def converts(column: Column, other: str, types: TypeOptions) -> str:
         needed, fraction = (f"try_cast({text % group} as int)" for group in (2, 3))
         return f"coalesce({fraction} <= {scale} and {needed} - {fraction} <= {digits - scale}, false)"
     others = {each: lake_type(Column(name="", type="", raw_type=each), types) for each in _KINDS}
-    alike = [each for each, other_type in others.items() if other_type == lake_type(column, types)]
+    same = [each for each, other_type in others.items() if other_type == lake_type(column, types)]
+    alike = [each for each in same if (each == "time") == (kind == "time")]  # it may be a number of microseconds
     base = f"concat(regexp_extract({raw}, '^[a-z]+', 0), if(contains({raw}, ' unsigned'), ' unsigned', ''))"
     is_alike = f"array_contains(cast(array({', '.join(map(literal, alike))}) as array<string>), {base})"
     return f"({raw} = {literal(column.raw_type.lower())} or {is_alike} and {raw} <> 'bit(64)')"

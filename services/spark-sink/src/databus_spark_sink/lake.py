@@ -32,7 +32,7 @@ from databus_spark.table_changes import TableChanges
 from databus_spark.types import TypeOptions
 from databus_spark_sink.mirrors import Mirrors
 from databus_spark_sink.quarantine import Quarantine
-from databus_spark_sink.tables import TableStates
+from databus_spark_sink.tables import Gap, TableStates
 
 log = get_logger(__name__)
 
@@ -83,7 +83,9 @@ class Lake:
         if not self.is_loaded:
             self.tables.loaded = tables
         # They did not follow the change log meanwhile.
-        self.tables.park_for_load(self.tables.returning(tables), "it did not match spark.tables for a time", self._last)
+        returning = self.tables.returning(tables)
+        self.tables.add_gap(returning, Gap(0, self._last))
+        self.tables.park_for_load(returning, "it did not match spark.tables for a time", self._last)
         self.tables.set_patterns(tables)
         if self.tables.types != types:
             others = self._mirrors.with_other_types() if self.is_loaded else []
@@ -146,6 +148,8 @@ class Lake:
         """
         self._lost[topic] = max(transaction, self._lost.get(topic, -1))
         known = [name for name in self.tables.known if self._publishes(topic, name)]
+        # Records that were there before the topic was found may be of any older transaction.
+        self.tables.add_gap(known, Gap(self._last + 1 if transaction > self._last else 0, transaction))
         for name in known:
             if (with_dropped or self._mirrors.has_rows(name)) and not self._mirrors.has_all(name, transaction):
                 self._mirrors.park(name, reason, transaction)
@@ -158,6 +162,7 @@ class Lake:
         released by the TRUNCATE before its rows.
         """
         self._reset = reset.transaction
+        self.tables.add_gap(self.tables.known, Gap(reset.transaction, reset.transaction))
         names = [name for name in self.tables.known if not self._mirrors.has_all(name, reset.transaction)]
         if self.tables.known and not names:
             return  # a dump that is newer than the reset has all
@@ -216,12 +221,14 @@ class Lake:
         SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
         for name in self.tables.add(name for name, each in changes.items() if each.definitions):
             if (lost := self._lost_of(name)) >= changes[name].first:
+                self.tables.add_gap([name], Gap(0, lost))
                 self._mirrors.park(name, "earlier records of it are missing", lost)
         for statement in unknown.statements:
             if statement.query != messages.FOREIGN:
                 reason = f"{statement.place} cannot be used: {statement.query}"
                 for name in self.tables.known:
                     if self._publishes(statement.topic, name):
+                        self.tables.add_gap([name], Gap(statement.transaction, statement.transaction))
                         self._mirrors.park(name, reason, statement.transaction)
         self._mirrors.follow(changes, self._last)
 

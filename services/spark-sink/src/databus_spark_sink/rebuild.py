@@ -26,7 +26,7 @@ from databus_spark.mirror_versions import version_as_of
 from databus_spark.renames import renames
 from databus_spark.sequences import transaction_of
 from databus_spark.types import TypeOptions
-from databus_spark_sink.tables import Parked, TableStates
+from databus_spark_sink.tables import Gap, Parked, TableStates
 
 #: folders of the lake's own tables
 _OWN = {"changes", "mirror", "_databus"}
@@ -51,7 +51,7 @@ def rebuild(
     try:
         _require_followed(source, states.parked.get(name), transaction)
         _begin(target, source, log, transaction, states.types)
-        _follow(target, log, transaction)
+        _follow(target, log, transaction, states.gaps(name))
     except (CannotRebuild, TableParked) as error:
         to.delete()  # it may have rows of an earlier transaction
         text = f"the lake does not have the rows of {full_name(*name)} at transaction {transaction} any more"
@@ -80,11 +80,16 @@ def _begin(target: Mirror, source: Mirror, log: ChangeLog, transaction: int, typ
             raise CannotRebuild(text) from error
 
 
-def _follow(target: Mirror, log: ChangeLog, transaction: int) -> None:
-    """Add what the log has up to a transaction."""
+def _follow(target: Mirror, log: ChangeLog, transaction: int, gaps: list[Gap]) -> None:
+    """Add what the log has up to a transaction, if it has no gaps there."""
     resets = _resets(log, target.name, transaction)
     if target.state is None and not resets:
         raise CannotRebuild("neither a version of its mirror nor its CREATE TABLE is left (spark.maintain)")
+    begin = max([target.state.transaction if target.state else -1, *resets])
+    for gap in gaps:
+        if gap.first <= transaction and begin < gap.last:
+            text = f"the change log may lack changes of it in transactions {gap.first} to {gap.last}"
+            raise CannotRebuild(f"{text}, because of which it was parked")
     changes = target.changes(transaction)
     for rename in renames({target.name: changes}):
         if rename.transaction > max(resets, default=-1):

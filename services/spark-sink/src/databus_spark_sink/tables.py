@@ -26,7 +26,10 @@ from databus_spark.types import TypeOptions
 
 log = get_logger(__name__)
 
-_COLUMNS = "schema string, table string, state string, reason string, heals boolean, transaction bigint, since double"
+_COLUMNS = (
+    "schema string, table string, state string, reason string, heals boolean, transaction bigint, since double, "
+    "gaps array<struct<first: bigint, last: bigint>>"
+)
 
 
 class Parked(msgspec.Struct, frozen=True):
@@ -39,6 +42,13 @@ class Parked(msgspec.Struct, frozen=True):
     transaction: int
     #: in seconds since the epoch
     since: float
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Transactions, from the first to the last, of which the change log may lack changes of a table."""
+
+    first: int
+    last: int
 
 
 class _Settings(msgspec.Struct, frozen=True):
@@ -66,6 +76,7 @@ class TableStates:
         self._table = open_table(spark, path)
         self._lock = Lock()
         self._states: dict[TableName, Parked | None] = {}
+        self._gaps: dict[TableName, list[Gap]] = {}
         #: options with which the mirrors were made that are not parked
         self.types = TypeOptions()
         #: patterns of `spark.tables` for which no dump is due: their tables were loaded, or are by the first dump
@@ -84,6 +95,7 @@ class TableStates:
                 is_parked = row.state == "parked"
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
                 self._states[row.schema, row.table] = parked
+                self._gaps[row.schema, row.table] = [Gap(*each) for each in row.gaps]
         SINK_PARKED.set(len(self.parked))
 
     @property
@@ -95,6 +107,17 @@ class TableStates:
     def parked(self) -> dict[TableName, Parked]:
         """The parked tables."""
         return {name: parked for name, parked in self._states.items() if parked}
+
+    def gaps(self, name: TableName) -> list[Gap]:
+        """Return where the change log may lack changes of a table. They stay when it is loaded again."""
+        return self._gaps.get(name, [])
+
+    def add_gap(self, names: Iterable[TableName], gap: Gap) -> None:
+        """Record that the change log may lack changes of tables."""
+        new = [name for name in names if not any(g.first <= gap.first and gap.last <= g.last for g in self.gaps(name))]
+        if new:
+            self._gaps |= {name: [*self.gaps(name), gap] for name in new}
+            self._write({})
 
     def add(self, names: Iterable[TableName]) -> list[TableName]:
         """Add tables, unless they are known. Returns those that were added."""
@@ -140,7 +163,9 @@ class TableStates:
             names = self.known
         if names or before != self._rules or after != self._rules_after:
             reason = "it was published by another rule of publisher.routes before"
-            self.park_all(names, reason, max(transaction, routes.after))
+            last = max(transaction, routes.after)
+            self.add_gap(names, Gap(transaction + 1, last + 1))  # rows of both rules are not to be mixed
+            self.park_all(names, reason, last)
         return names
 
     def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
@@ -186,7 +211,7 @@ class TableStates:
                 raise LakeUnavailable(f"another sink writes to {self._table.path}: stop one of them")
             self._states |= changed
             SINK_PARKED.set(len(self.parked))
-            rows = [_row(name, parked) for name, parked in sorted(self._states.items())]
+            rows = [_row(name, parked, self.gaps(name)) for name, parked in sorted(self._states.items())]
             states = local_rows(self._table.spark, rows, _COLUMNS)
             settings = _Settings(
                 self.types, self._followed, self.loaded, self._rules, self._rules_after, secrets.token_hex(4)
@@ -196,6 +221,7 @@ class TableStates:
             self._text = text
 
 
-def _row(name: TableName, parked: Parked | None) -> dict[str, object]:
-    row: dict[str, object] = {"schema": name[0], "table": name[1], "state": "parked" if parked else "live"}
+def _row(name: TableName, parked: Parked | None, gaps: list[Gap]) -> dict[str, object]:
+    state = "parked" if parked else "live"
+    row: dict[str, object] = {"schema": name[0], "table": name[1], "state": state, "gaps": gaps}
     return row | msgspec.structs.asdict(parked) if parked else row

@@ -4,6 +4,7 @@ No table gets other rows by it, and the state of none is changed. Where it confl
 same time, one of both fails and is tried again.
 """
 
+import time
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
@@ -14,6 +15,7 @@ from databus_spark.changelog import ChangeLog
 from databus_spark.folder import Folder
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
+from databus_spark.table import LakeTable
 
 #: files younger than this, in seconds, may be those of a batch that is being written
 _YOUNGEST = 3600.0
@@ -32,8 +34,8 @@ class Upkeep:
 
     def trim(self) -> None:
         """Delete the days of the change log that are older than the retention and that all mirrors have."""
-        log = ChangeLog(self._spark, self._layout.changes)
-        if self._settings.log_retention and log.exists:
+        if self._settings.log_retention and self._in_use(self._layout.changes):
+            log = ChangeLog(self._spark, self._layout.changes)
             log.trim(datetime.now(UTC).date() - timedelta(seconds=self._settings.log_retention))
 
     def sweep(self) -> None:
@@ -45,17 +47,23 @@ class Upkeep:
 
     def keep_history(self, path: str) -> None:
         """Let the table format keep a table's history for `spark.maintain.keep`."""
-        table = open_table(self._spark, path)
-        if table.exists:
+        if table := self._in_use(path):
             table.keep_history(self._keep)
 
     def compact(self, name: str, path: str) -> None:
         """Write the small files of a table together, if it was written since that was done, and count its files."""
-        table = open_table(self._spark, path)
-        if table.exists:
+        if table := self._in_use(path):
             if table.commits(1):
                 table.compact()
             SINK_FILES.labels(name).set(table.files())
+
+    def _in_use(self, path: str) -> LakeTable | None:
+        """Return a table, if something was written to it since the begin of the history that is kept.
+
+        Delta deletes older commits after new ones. So commits of upkeep alone might delete the last one with a text.
+        """
+        table = open_table(self._spark, path)
+        return table if table.exists and table.written() > time.time() - self._keep else None
 
     def vacuum(self, path: str) -> None:
         """Delete a table's files that only versions older than `spark.maintain.keep` have."""
