@@ -123,13 +123,14 @@ class Demo:
         self.say(f"The load has ended: {changes:,} row changes in {committed:,} transactions")
 
     async def _dump_and_sink(self, pipeline: Pipeline, dumped: asyncio.Event) -> None:
+        await asyncio.to_thread(pipeline.spawn, "spark-sink")  # Spark starts while the dump is taken
         dump = await observe.take_dump(pipeline)
         dumped.set()
         size = sum([await observe.download(pipeline, dump["id"], file) for file in dump["files"]])
         rows = sum(file["rows"] for file in dump["files"])
         at = dump["position"]
         self.say(f"Dump {dump['id']}: {rows:,} rows as of {at['file']}:{at['offset']}; {size:,} bytes, verified")
-        await asyncio.to_thread(pipeline.start_all, "spark-sink")
+        await asyncio.to_thread(pipeline.wait, "spark-sink")
         self.say("spark-sink has loaded a dump and reads Kafka")
 
     async def _alter(self, source: Server, half_done: asyncio.Event, dumped: asyncio.Event) -> None:
