@@ -19,6 +19,7 @@ from databus.errors import LakeUnavailable, UsageError
 from databus.events import Action, QueryEvent, Row, Table
 from databus.progress import Reset
 from databus.settings import Maintain
+from databus.settings.rules import Rule
 from databus_messages.formats.databus import Encoder
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.definitions import encode_definition
@@ -57,9 +58,14 @@ class History:
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
         self.spark, self.layout = spark, layout
-        self.lake = Lake(spark, layout, ["shop.*"], lambda *_: True, TypeOptions(), ())
-        self.lake.begin({})
+        self.patterns = ["shop.*"]
         self._encoder = Encoder()
+        self.restart()
+        self.lake.begin({})
+
+    def restart(self) -> None:
+        """Open the lake with the patterns of now."""
+        self.lake = Lake(self.spark, self.layout, self.patterns, lambda *_: True, TypeOptions(), ())
 
     def add(self, day: int, table: Table, action: Action, content: Sequence[Row] | bytes) -> None:
         """Write a transaction of a day, relative to today, as a batch."""
@@ -78,7 +84,7 @@ class History:
 
     def _apply(self, *records: tuple[object, ...]) -> None:
         number = self.lake.state.transaction + 1
-        self.lake.apply(self.spark.createDataFrame(records, RECORD), LogState(number, {}))
+        self.lake.apply(self.spark.createDataFrame(records, RECORD), LogState(number, {"items": {0: number + 1}}))
 
     def _record(self, day: int, table: Table, action: Action, content: Sequence[Row] | bytes) -> tuple[object, ...]:
         number = self.lake.state.transaction + 1
@@ -182,6 +188,38 @@ def test_a_table_is_not_rebuilt_from_a_change_log_that_lacks_changes(spark: Spar
             history.rebuilt(at)
     assert history.rebuilt("5") == [{"id": 5}]
     history.close()
+
+
+def test_a_table_that_is_left_out_has_no_rows_of_later_transactions(spark: SparkSession, tmp_path: Path) -> None:
+    layout = Layout((tmp_path / "lake").as_uri())
+    history = History(spark, layout)
+    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
+    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
+    history.patterns = ["crm.*"]
+    history.restart()
+    history.add(0, ITEMS, Action.INSERT, [[b"2"]])  # a topic of several tables
+    assert history.rebuilt("1") == [{"id": 1}]
+    with pytest.raises(CannotRebuild, match=r"left out of spark\.tables"):
+        history.rebuilt("2")
+    history.patterns = ["shop.*"]
+    history.restart()
+    with pytest.raises(CannotRebuild, match="it is parked"):
+        history.rebuilt("2")
+    rows = spark.sql("SELECT array(binary(id)) cells FROM VALUES ('1'), ('2') v(id)")
+    assert history.lake.load(rows, ITEMS, MirrorState(2, encode_definition(ITEMS)))
+    history.lake.catch_up()
+    assert history.rebuilt("0000000000000002-0000000000") == [{"id": 1}, {"id": 2}]
+    history.close()
+
+
+def test_a_table_whose_values_are_not_exact_is_parked(spark: SparkSession, tmp_path: Path) -> None:
+    rule = Rule.model_validate(
+        {"match": ["shop.*"], "topic": "t", "format": "databus", "options": {"compat": "strict"}}
+    )
+    log = ChangeLog(spark, f"{tmp_path}/changes")
+    mirror = Mirror(spark, log, NAME, f"{tmp_path}/mirror", TypeOptions(), [rule])
+    with pytest.raises(TableParked, match="compat: strict"):
+        mirror.advance(TableChanges(), 0)
 
 
 def test_a_record_that_cannot_be_used_does_not_tell_what_was_in_kafka_at_a_time(

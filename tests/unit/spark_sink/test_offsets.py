@@ -18,7 +18,6 @@ def settings(**publisher: Any) -> Settings:
     [
         ({"delivery": "at_least_once"}, "publisher.delivery: the sink needs exactly_once"),
         ({"format": "maxwell-json"}, "the sink reads format databus, and no rule"),
-        ({"options": {"compat": "strict"}}, "cannot use values that are written with compat: strict"),
     ],
 )
 def test_topics_whose_records_are_no_exact_changes_are_refused(publisher: dict[str, Any], message: str) -> None:

@@ -43,5 +43,11 @@ def published_as(rules: Sequence[Rule], schema: str, table: str) -> dict[str, An
     return _dump(rule, _PUBLISHED) if rule else None
 
 
+def is_exact(rules: Sequence[Rule], schema: str, table: str) -> bool:
+    """Return whether a table's values are published without loss, so not with the option `compat: strict`."""
+    rule = default_rule(rules, schema, table)
+    return rule is None or rule.options.get("compat") != "strict"
+
+
 def _dump(rule: Rule, fields: set[str]) -> dict[str, Any]:
     return rule.model_dump(mode="json", by_alias=True, include=fields, exclude_defaults=True)

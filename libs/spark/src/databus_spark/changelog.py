@@ -138,7 +138,7 @@ class ChangeLog:
 
     def as_of_now(self) -> DataFrame:
         """Return all entries that it has now, also if they are read later."""
-        return self._table.read(self._table.last()[0])
+        return self._table.read(self._table.newest())
 
     def read(self, after: int = -1) -> DataFrame:
         """Return at least all entries after a transaction."""

@@ -55,7 +55,7 @@ def files_of(manifest: Manifest, table: Table) -> list[DumpFile]:
     if any(file.strict for file in files):
         raise DumpUnusable(
             f"dump {manifest.id}: the rows of {table.full_name} were written with compat: strict and lack information: "
-            "remove this option from the table's rule in publisher.routes, and request a new dump"
+            "remove this option for the table (publisher.options, publisher.routes), or leave it out of spark.tables"
         )
     return files
 

@@ -11,6 +11,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from databus.events import Table
+from databus.routes import is_exact
 from databus.settings.rules import Rule
 from databus_changes.tables import TableName
 from databus_spark.alter import RowChange
@@ -101,6 +102,9 @@ class Mirror:
 
         If the mirror has a `base`, they are those of the method `changes`. Raises TableParked.
         """
+        if not is_exact(self._rules, *self.name):
+            reason = "its values are not published exactly: compat: strict in publisher.options or publisher.routes"
+            raise TableParked(reason, heals=False)
         if self._may_have_been_dropped(changes):
             changes = self.changes(last)
         after = self.state.transaction if self.state else -1

@@ -106,7 +106,8 @@ def converts(column: Column, other: str, types: TypeOptions) -> str:
         return f"coalesce({fraction} <= {scale} and {needed} - {fraction} <= {digits - scale}, false)"
     others = {each: lake_type(Column(name="", type="", raw_type=each), types) for each in _KINDS}
     same = [each for each, other_type in others.items() if other_type == lake_type(column, types)]
-    alike = [each for each in same if (each == "time") == (kind == "time")]  # it may be a number of microseconds
+    # The number of a TIME, its microseconds, is none of other columns.
+    alike = same if "varchar" in same else [each for each in same if (each == "time") == (kind == "time")]
     base = f"concat(regexp_extract({raw}, '^[a-z]+', 0), if(contains({raw}, ' unsigned'), ' unsigned', ''))"
     is_alike = f"array_contains(cast(array({', '.join(map(literal, alike))}) as array<string>), {base})"
     return f"({raw} = {literal(column.raw_type.lower())} or {is_alike} and {raw} <> 'bit(64)')"

@@ -84,7 +84,7 @@ class Lake:
             self.tables.loaded = tables
         # They did not follow the change log meanwhile.
         returning = self.tables.returning(tables)
-        self.tables.add_gap(returning, Gap(0, self._last))
+        self.tables.add_gaps({name: Gap(self._mirrors.transaction(name) + 1, self._last) for name in returning})
         self.tables.park_for_load(returning, "it did not match spark.tables for a time", self._last)
         self.tables.set_patterns(tables)
         if self.tables.types != types:
@@ -149,11 +149,18 @@ class Lake:
         self._lost[topic] = max(transaction, self._lost.get(topic, -1))
         known = [name for name in self.tables.known if self._publishes(topic, name)]
         # Records that were there before the topic was found may be of any older transaction.
-        self.tables.add_gap(known, Gap(self._last + 1 if transaction > self._last else 0, transaction))
+        is_read = topic in self.state.offsets and transaction > self._last
+        self.tables.add_gaps(dict.fromkeys(known, Gap(self._last + 1 if is_read else 0, transaction)))
         for name in known:
             if (with_dropped or self._mirrors.has_rows(name)) and not self._mirrors.has_all(name, transaction):
                 self._mirrors.park(name, reason, transaction)
         return bool(known)
+
+    def lose_dead_letters(self, topic: str, reason: str, transaction: int) -> None:
+        """Record that changes that became dead letters may be missing, none of them after the transaction."""
+        text = f"{reason}: databus-spark-sink verify finds the mirrors that lack rows because of that"
+        log.warning(LogEvent.RECORDS_MISSING, text, topic=topic)
+        self.tables.add_gaps(dict.fromkeys(self.tables.known, Gap(self._last + 1, transaction)))
 
     def park_after_reset(self, reset: Reset) -> None:
         """Park all tables, because the pipeline was reset: changes may be missing, or come again.
@@ -162,7 +169,7 @@ class Lake:
         released by the TRUNCATE before its rows.
         """
         self._reset = reset.transaction
-        self.tables.add_gap(self.tables.known, Gap(reset.transaction, reset.transaction))
+        self.tables.add_gaps(dict.fromkeys(self.tables.known, Gap(reset.transaction, reset.transaction)))
         names = [name for name in self.tables.known if not self._mirrors.has_all(name, reset.transaction)]
         if self.tables.known and not names:
             return  # a dump that is newer than the reset has all
@@ -221,14 +228,14 @@ class Lake:
         SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
         for name in self.tables.add(name for name, each in changes.items() if each.definitions):
             if (lost := self._lost_of(name)) >= changes[name].first:
-                self.tables.add_gap([name], Gap(0, lost))
+                self.tables.add_gaps({name: Gap(0, lost)})
                 self._mirrors.park(name, "earlier records of it are missing", lost)
         for statement in unknown.statements:
             if statement.query != messages.FOREIGN:
                 reason = f"{statement.place} cannot be used: {statement.query}"
                 for name in self.tables.known:
                     if self._publishes(statement.topic, name):
-                        self.tables.add_gap([name], Gap(statement.transaction, statement.transaction))
+                        self.tables.add_gaps({name: Gap(statement.transaction, statement.transaction)})
                         self._mirrors.park(name, reason, statement.transaction)
         self._mirrors.follow(changes, self._last)
 

@@ -163,6 +163,14 @@ class Mirrors:
             self._set_behind(name, error)
             return True
 
+    def transaction(self, name: TableName) -> int:
+        """Return the transaction after which a mirror follows the change log; -1 if it has none."""
+        try:
+            state = self.open(name).state
+        except _UNAVAILABLE:  # then it is loaded again
+            return -1
+        return state.transaction if state else -1
+
     def has_all(self, name: TableName, transaction: int) -> bool:
         """Return whether a mirror has all transactions up to this one."""
         try:

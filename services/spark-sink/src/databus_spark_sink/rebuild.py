@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from databus.errors import UsageError
 from databus.events import full_name
 from databus.settings.rules import Rule
+from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
 from databus_spark.changelog import ChangeLog
 from databus_spark.errors import CannotRebuild, TableParked
@@ -26,7 +27,7 @@ from databus_spark.mirror_versions import version_as_of
 from databus_spark.renames import renames
 from databus_spark.sequences import transaction_of
 from databus_spark.types import TypeOptions
-from databus_spark_sink.tables import Gap, Parked, TableStates
+from databus_spark_sink.tables import Gap, TableStates
 
 #: folders of the lake's own tables
 _OWN = {"changes", "mirror", "_databus"}
@@ -49,7 +50,7 @@ def rebuild(
     target, source = (Mirror(spark, log, name, path, states.types, rules) for path in paths)
     transaction = _transaction(log, at)
     try:
-        _require_followed(source, states.parked.get(name), transaction)
+        _require_followed(source, states, transaction)
         _begin(target, source, log, transaction, states.types)
         _follow(target, log, transaction, states.gaps(name))
     except (CannotRebuild, TableParked) as error:
@@ -60,10 +61,14 @@ def rebuild(
     sys.stdout.write(f"{full_name(*name)} as of transaction {transaction}: {rows:,} rows in {to.path}\n")
 
 
-def _require_followed(source: Mirror, parked: Parked | None, transaction: int) -> None:
+def _require_followed(source: Mirror, states: TableStates, transaction: int) -> None:
     """Require that a mirror has not been in doubt before a transaction: its changes may be missing in the log."""
-    if parked and source.state and transaction > source.state.transaction:
+    if source.state is None or transaction <= source.state.transaction:
+        return
+    if parked := states.parked.get(source.name):
         raise CannotRebuild(f"it is parked, because {parked.reason}")
+    if not TableFilter(states.patterns).matches(*source.name):
+        raise CannotRebuild("it is left out of spark.tables")
 
 
 def _begin(target: Mirror, source: Mirror, log: ChangeLog, transaction: int, types: TypeOptions) -> None:
@@ -85,11 +90,11 @@ def _follow(target: Mirror, log: ChangeLog, transaction: int, gaps: list[Gap]) -
     resets = _resets(log, target.name, transaction)
     if target.state is None and not resets:
         raise CannotRebuild("neither a version of its mirror nor its CREATE TABLE is left (spark.maintain)")
-    begin = max([target.state.transaction if target.state else -1, *resets])
+    # Further rows of the transaction of a reset may follow it.
+    begin = max([target.state.transaction if target.state else -1, *(each - 1 for each in resets)])
     for gap in gaps:
         if gap.first <= transaction and begin < gap.last:
-            text = f"the change log may lack changes of it in transactions {gap.first} to {gap.last}"
-            raise CannotRebuild(f"{text}, because of which it was parked")
+            raise CannotRebuild(f"the change log may lack changes of it in transactions {gap.first} to {gap.last}")
     changes = target.changes(transaction)
     for rename in renames({target.name: changes}):
         if rename.transaction > max(resets, default=-1):

@@ -123,11 +123,10 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
         _reporting(f"the change log in {lake.layout.root} cannot be written"),
     ):
         for topic, loss in batch.lost.items():
-            if topic == letters:
-                text = f"{loss.reason}: databus-spark-sink verify finds the mirrors that lack rows because of that"
-                log.warning(LogEvent.RECORDS_MISSING, text, topic=topic)
-                continue
             last = batch.published if loss.last is None else loss.last
+            if topic == letters:
+                lake.lose_dead_letters(topic, loss.reason, last)
+                continue
             # Topics are deleted after their tables were dropped: that must not park these tables.
             if not lake.park_tables_of(topic, loss.reason, last, with_dropped=not loss.was_deleted):
                 _load_patterns_of(topic, loss, settings, lake)

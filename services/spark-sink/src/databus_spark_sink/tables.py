@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -45,10 +45,17 @@ class Parked(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Transactions, from the first to the last, of which the change log may lack changes of a table."""
+    """Transactions, from the first to the last, of which the change log may lack changes of a table.
+
+    If the last one is before the first one, no changes are missing, but the rows of both sides do not belong together.
+    """
 
     first: int
     last: int
+
+    def has(self, other: "Gap") -> bool:
+        """Return whether the other gap is a part of this one."""
+        return self.first <= other.first and other.last <= self.last
 
 
 class _Settings(msgspec.Struct, frozen=True):
@@ -112,12 +119,19 @@ class TableStates:
         """Return where the change log may lack changes of a table. They stay when it is loaded again."""
         return self._gaps.get(name, [])
 
-    def add_gap(self, names: Iterable[TableName], gap: Gap) -> None:
+    def add_gaps(self, gaps: Mapping[TableName, Gap]) -> None:
         """Record that the change log may lack changes of tables."""
-        new = [name for name in names if not any(g.first <= gap.first and gap.last <= g.last for g in self.gaps(name))]
+        new = {name: gap for name, gap in gaps.items() if not any(each.has(gap) for each in self.gaps(name))}
         if new:
-            self._gaps |= {name: [*self.gaps(name), gap] for name in new}
+            self._gaps |= {
+                name: [*(each for each in self.gaps(name) if not gap.has(each)), gap] for name, gap in new.items()
+            }
             self._write({})
+
+    @property
+    def patterns(self) -> list[str]:
+        """The patterns of `spark.tables` at the last start of a sink."""
+        return self._followed
 
     def add(self, names: Iterable[TableName]) -> list[TableName]:
         """Add tables, unless they are known. Returns those that were added."""
@@ -152,19 +166,20 @@ class TableStates:
 
         If the publisher's rules have changed several times, nobody knows by which ones, so all are parked.
         """
-        before, after = self._rules, self._rules_after
-        self._rules, self._rules_after = described(rules), routes.after
-        if before is None or (before == self._rules and after == self._rules_after):
+        before, after, now = self._rules, self._rules_after, described(rules)
+        if before is None or (before == now and after == routes.after):
             names = []
         elif after == routes.after or (after, fingerprint_of(before)) == (routes.before_after, routes.before):
             old = rules_of(before)
             names = [name for name in self.known if published_as(old, *name) != published_as(rules, *name)]
         else:
             names = self.known
-        if names or before != self._rules or after != self._rules_after:
+        if names or before != now or after != routes.after:
             reason = "it was published by another rule of publisher.routes before"
             last = max(transaction, routes.after)
-            self.add_gap(names, Gap(transaction + 1, last + 1))  # rows of both rules are not to be mixed
+            # With the old rules still in the lake: if this is interrupted, it is done again.
+            self.add_gaps(dict.fromkeys(names, Gap(transaction + 1, last)))
+            self._rules, self._rules_after = now, routes.after
             self.park_all(names, reason, last)
         return names
 

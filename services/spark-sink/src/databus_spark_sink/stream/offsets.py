@@ -145,13 +145,7 @@ def _pattern(settings: Settings, tables: list[str]) -> str:
             "publisher.delivery: the sink needs exactly_once, because records that are sent again have no order"
         )
     rules = (rule for rule in settings.publisher.rules if rule.output == DEFAULT_OUTPUT and not rule.drop)
-    read = [rule for rule in rules if rule.format == "databus"]
-    if any(rule.options.get("compat") == "strict" for rule in read):
-        raise InvalidSettings(
-            "publisher.options, publisher.routes: the sink cannot use values that are written with compat: strict, "
-            "because their texts are not exact: remove this option, or publish such topics to another output"
-        )
-    templates = [(rule.topic, rule.escape_names) for rule in read]
+    templates = [(rule.topic, rule.escape_names) for rule in rules if rule.format == "databus"]
     if not templates:
         raise InvalidSettings(
             "publisher.routes: the sink reads format databus, and no rule of output default publishes it: add one"

@@ -58,7 +58,7 @@ class Upkeep:
             SINK_FILES.labels(name).set(table.files())
 
     def _in_use(self, path: str) -> LakeTable | None:
-        """Return a table, if something was written to it since the begin of the history that is kept.
+        """Return a table, if something was written to it since the beginning of the history that is kept.
 
         Delta deletes older commits after new ones. So commits of upkeep alone might delete the last one with a text.
         """
