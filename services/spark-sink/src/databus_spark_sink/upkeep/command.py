@@ -22,14 +22,13 @@ def maintain(spark: SparkSession, layout: Layout, settings: Maintain) -> bool:
     upkeep = Upkeep(spark, layout, settings)
     mirrors = {full_name(*name): layout.mirror(*name) for name in TableStates(spark, layout.tables).known}
     own = {"change log": layout.changes, "table states": layout.tables, "quarantine": layout.quarantine}
-    tables = own | mirrors
     steps: list[tuple[str, Callable[[], None]]] = [
-        *((f"{name}: keep history", partial(upkeep.keep_history, path)) for name, path in tables.items()),
         ("change log: delete old days", upkeep.trim),
         ("downloads: delete abandoned ones", upkeep.sweep),
     ]
-    for name, path in tables.items():
+    for name, path in (own | mirrors).items():
         steps.append((f"{name}: compact", partial(upkeep.compact, name, path)))
+        steps.append((f"{name}: keep history", partial(upkeep.keep_history, path)))
         steps.append((f"{name}: delete old files", partial(upkeep.vacuum, path)))
     failures = 0
     with StatusLine() as line:

@@ -35,9 +35,9 @@ class Maintenance:
         mirrors = {full_name(*name): layout.mirror(*name) for name in self._lake.tables.known}
         tables = [layout.changes, layout.tables, layout.quarantine, *mirrors.values()]
         self._between = [
-            *(partial(upkeep.keep_history, path) for path in tables),
             upkeep.trim,
             *(partial(upkeep.compact, name, path) for name, path in mirrors.items()),
+            *(partial(upkeep.keep_history, path) for path in tables),
         ]
         await asyncio.to_thread(_attempt, upkeep.sweep)
         await asyncio.to_thread(_attempt, partial(upkeep.compact, "change log", layout.changes))
