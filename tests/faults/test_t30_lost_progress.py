@@ -106,7 +106,10 @@ async def test_a_reset_begins_again_at_reader_start_and_counts_transactions_on(
     assert before.position
     assert await reset(pipeline, "--yes") == 0
     assert f"everything before {before.position.file}:{before.position.offset}" in capsys.readouterr().err
-    assert await read_progress(settings) == Progress(transaction=2, reset=Reset(2), routes=before.routes)
+    after = await read_progress(settings)
+    assert after
+    assert after.transaction > before.transaction
+    assert after == Progress(transaction=after.transaction, reset=Reset(after.transaction), routes=before.routes)
     assert await read_history(settings) == SchemaHistory()
     await run_until_idle(pipeline)
     assert await read_history(settings) != SchemaHistory()

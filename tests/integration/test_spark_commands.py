@@ -108,6 +108,7 @@ async def test_verify_finds_what_differs_from_the_database(sink: Sink, capsys: p
     )
 
 
+@pytest.mark.lake
 async def test_verify_reports_every_table_that_only_the_database_or_only_the_lake_has(
     sink: Sink, capsys: pytest.CaptureFixture[str]
 ) -> None:

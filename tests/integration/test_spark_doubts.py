@@ -110,6 +110,7 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
     assert [(row["table"], row["state"]) for row in sink.read(sink.lake.tables)] == [("items", "live")]
 
 
+@pytest.mark.lake
 async def test_a_table_with_a_dead_letter_is_loaded_again(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
     publisher, other = sink.publisher, describe_table("other", "id int(11)")
     keyless = describe_table("keyless", "id int(11)", key=())
@@ -247,6 +248,7 @@ async def test_tables_whose_records_kafka_has_lost_are_parked(sink: Sink, admin:
     )
 
 
+@pytest.mark.lake
 async def test_a_table_whose_topic_was_deleted_and_created_again_while_the_sink_was_down_is_parked(
     sink: Sink, admin: AIOKafkaAdminClient
 ) -> None:

@@ -18,6 +18,7 @@ pytestmark = leaves_sockets
 OTHER, GONE = describe_table("other", "id int(11)"), describe_table("gone", "id int(11)")
 
 
+@pytest.mark.lake
 async def test_after_a_reset_all_tables_are_loaded_from_one_dump(sink: Sink) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"]], GONE: [[b"1"]]})

@@ -113,6 +113,7 @@ async def test_a_mirror_that_could_not_be_written_follows_all_statements_with_th
     assert sink.mirror(ITEMS) == [{"id": 2, "name": "two", "n": 5}]
 
 
+@pytest.mark.lake
 async def test_a_table_that_is_created_filled_and_dropped_within_a_batch_is_in_no_doubt(sink: Sink) -> None:
     columns = "id int(11)", "name varchar(20)"
     scratch, again, keyless = (describe_table(name, *columns) for name in ("scratch", "again", "keyless"))
