@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from common.spark import leaves_sockets
 from databus import names
@@ -22,10 +23,11 @@ from databus.settings import Kafka
 from databus_binlog import Position
 from databus_messages.formats.databus import Encoder
 from databus_spark import TypeOptions, apply_changes, delta, read_changes, read_dump
+from databus_spark.alignment import align
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.changes import changes_in
 from databus_spark.layout import Layout
-from databus_spark.messages import decode_records
+from databus_spark.messages import decode_messages, decode_records
 from databus_spark.types import DEFAULT_TYPES
 from databus_wire.kafka_records import sequence_text
 from devstack import Server
@@ -301,6 +303,13 @@ def test_a_change_log_has_the_same_changes_as_the_topic(spark: SparkSession, top
         read_changes(spark, table="shop.orders", lake=lake.url)
     with pytest.raises(InvalidSettings, match="there is no change log in file:///nowhere"):
         read_changes(spark, table="shop.items", lake="file:///nowhere")
+
+
+def test_rows_whose_definition_is_missing_end_the_query(topic: Topic) -> None:
+    messages = decode_messages(topic.batch((ITEMS, INSERT, [[b"1", b"one"]])), -1, -1)
+    lost = messages.withColumn("_definition", sql.lit(None).cast("string"))
+    with pytest.raises(PySparkException, match="the definition of the table is missing"):
+        align(lost, ITEMS, "{}", DEFAULT_TYPES).collect()
 
 
 def test_other_types_are_the_same_from_topic_change_log_and_dump(

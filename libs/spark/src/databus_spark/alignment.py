@@ -20,13 +20,14 @@ _DEFINITION = (
 PLACE = "'databus: topic ', _topic, ', partition ', _partition, ', offset ', _offset"
 #: what to do at a record of another definition
 ADVICE = "restart the query, so that it uses the new definition; records that are older need a query that ends before"
-_IMAGES = """
+_IMAGES = f"""
     case
-        when action = 'invalid' then raise_error(concat({place}, ' cannot be used: ', _query))
-        when images is null or _definition = {definition} then images
-        when _definition is null then raise_error(concat({place}, ': the definition of the table is missing'))
+        when action = 'invalid' then raise_error(concat({PLACE}, ' cannot be used: ', _query))
+        when images is null then images
+        when _definition is null then raise_error(concat({PLACE}, ': the definition of the table is missing'))
+        when _other is null then images
         when _misfits = '' then transform(images, image -> transform(_indexes, i -> get(image, i)))
-        else raise_error(concat({place}, ': the table has another definition of ', _misfits, ': {advice}'))
+        else raise_error(concat({PLACE}, ': the table has another definition of ', _misfits, ': {ADVICE}'))
     end
 """
 
@@ -47,14 +48,13 @@ def align(messages: DataFrame, table: Table, definition: str, types: TypeOptions
     checks["the primary key"] = (
         f"transform(coalesce(_other.PKColumns, cast(array() as array<int>)), i -> get(_names, i)) = {key}"
     )
-    images = _IMAGES.format(place=PLACE, advice=ADVICE, definition=literal(definition))
     misfits = ", ".join(f"if({fits}, null, {literal(what)})" for what, fits in checks.items())
     return (
         messages.selectExpr("*", f"{other} as _other")
         .selectExpr("*", "transform(_other.Columns, c -> lower(c.Name)) as _names")
         .selectExpr("*", f"transform({names}, n -> cast(array_position(_names, n) as int) - 1) as _indexes")
         .selectExpr("*", f"if(_other is null, null, array_join(array({misfits}), ', ')) as _misfits")
-        .selectExpr(*(column for column in messages.columns if column != "images"), f"{images} as images")
+        .selectExpr(*(column for column in messages.columns if column != "images"), f"{_IMAGES} as images")
     )
 
 

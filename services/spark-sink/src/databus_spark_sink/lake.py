@@ -226,10 +226,13 @@ class Lake:
             self._quarantine.follow(self._last)
         changes = {name: each for name, each in changes.items() if self._filter.matches(*name)}
         SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
-        for name in self.tables.add(name for name, each in changes.items() if each.definitions):
+        known = set(self.tables.known)
+        new = [name for name, each in changes.items() if each.definitions and name not in known]
+        for name in new:  # before they are known: this may be interrupted, and repeated
             if (lost := self._lost_of(name)) >= changes[name].first:
                 self.tables.add_gaps({name: Gap(0, lost)})
                 self._mirrors.park(name, "earlier records of it are missing", lost)
+        self.tables.add(new)
         for statement in unknown.statements:
             if statement.query != messages.FOREIGN:
                 reason = f"{statement.place} cannot be used: {statement.query}"

@@ -173,11 +173,7 @@ class Mirrors:
 
     def has_all(self, name: TableName, transaction: int) -> bool:
         """Return whether a mirror has all transactions up to this one."""
-        try:
-            state = None if name in self._behind else self.open(name).state
-        except _UNAVAILABLE:  # then it is parked, and loaded again
-            return False
-        return state is not None and state.transaction >= transaction
+        return name not in self._behind and self.transaction(name) >= transaction
 
     def with_other_types(self) -> list[TableName]:
         """Return the tables whose mirrors were made, or could not be made, with other options for types."""

@@ -39,10 +39,10 @@ class Quarantine:
             "cells[0] as key",
             "cells[1] as value",
         )
+        count = rows.count()
         state = msgspec.json.encode(LogState(last)).decode()
         self._table.append(rows, state, f"after-{self._done}")
         self._done = last
-        count = rows.count()
         SINK_QUARANTINED.inc(count)
         log.warning(
             LogEvent.RECORDS_QUARANTINED, f"records could not be used and are in {self._table.path}", rows=count

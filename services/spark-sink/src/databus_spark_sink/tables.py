@@ -88,7 +88,8 @@ class TableStates:
         self.types = TypeOptions()
         #: patterns of `spark.tables` for which no dump is due: their tables were loaded, or are by the first dump
         self.loaded: list[str] = []
-        self._followed: list[str] = []
+        #: patterns of `spark.tables` at the last start of a sink
+        self.patterns: list[str] = []
         self._rules: list[dict[str, Any]] | None = None
         self._rules_after = 0
         self._text = ""
@@ -96,7 +97,7 @@ class TableStates:
             self._text = self._table.text()
             if self._text:
                 settings = msgspec.json.decode(self._text, type=_Settings)
-                self.types, self._followed, self.loaded = settings.types, settings.followed, settings.loaded
+                self.types, self.patterns, self.loaded = settings.types, settings.followed, settings.loaded
                 self._rules, self._rules_after = settings.rules, settings.rules_after
             for row in self._table.read().collect():
                 is_parked = row.state == "parked"
@@ -128,26 +129,20 @@ class TableStates:
             }
             self._write({})
 
-    @property
-    def patterns(self) -> list[str]:
-        """The patterns of `spark.tables` at the last start of a sink."""
-        return self._followed
-
-    def add(self, names: Iterable[TableName]) -> list[TableName]:
-        """Add tables, unless they are known. Returns those that were added."""
+    def add(self, names: Iterable[TableName]) -> None:
+        """Add tables, unless they are known."""
         if new := [name for name in names if name not in self._states]:
             self._write(dict.fromkeys(new))
-        return new
 
     def returning(self, patterns: list[str]) -> list[TableName]:
         """Return the tables that match these patterns, but did not match those of the last start."""
-        before, now = TableFilter(self._followed), TableFilter(patterns)
+        before, now = TableFilter(self.patterns), TableFilter(patterns)
         return [name for name in self.known if now.matches(*name) and not before.matches(*name)]
 
     def set_patterns(self, patterns: list[str]) -> None:
         """Record the patterns of this start, and forget that tables of others were loaded."""
-        if patterns != self._followed:
-            self._followed = patterns
+        if patterns != self.patterns:
+            self.patterns = patterns
             self.loaded = [each for each in self.loaded if each in patterns]
             self._write({})
 
@@ -229,7 +224,7 @@ class TableStates:
             rows = [_row(name, parked, self.gaps(name)) for name, parked in sorted(self._states.items())]
             states = local_rows(self._table.spark, rows, _COLUMNS)
             settings = _Settings(
-                self.types, self._followed, self.loaded, self._rules, self._rules_after, secrets.token_hex(4)
+                self.types, self.patterns, self.loaded, self._rules, self._rules_after, secrets.token_hex(4)
             )
             text = msgspec.json.encode(settings).decode()
             self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), text)
