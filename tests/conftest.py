@@ -22,7 +22,7 @@ from devstack.pipeline import SERVICES, Pipeline, replicas
 
 #: Groups of files that share expensive servers or a JVM. They take longest, so they begin first.
 _TOGETHER = {
-    "Spark": re.compile(r"tests/integration/test_(lake_history|spark_(?!sink_start)\w+|table_formats)\.py"),
+    "Spark": re.compile(r"tests/integration/test_(lake_\w+|spark_(?!sink_start)\w+|table_formats)\.py"),
     "secure servers": re.compile(r"tests/integration/secure/"),
     "servers that may be killed": re.compile(r"tests/faults/test_(kafka_stop|lost_redis|outages|storm|t29_)"),
     "demo": re.compile(r"tests/e2e/"),

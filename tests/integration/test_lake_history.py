@@ -1,10 +1,6 @@
-"""Earlier rows of a lake: which are kept, which can be made into a table again, and what upkeep does not change.
-
-There is no Kafka: records are made into DataFrames.
-"""
+"""A lake over time: other sinks, resets, lost records, damaged mirrors, upkeep, and what they do not change."""
 
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,16 +10,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
-from databus import names
-from databus.errors import LakeUnavailable, UsageError
-from databus.events import Action, QueryEvent, Row, Table
+from databus.errors import LakeUnavailable
+from databus.events import Action
 from databus.progress import Reset
 from databus.settings import Maintain
 from databus.settings.rules import Rule
-from databus_messages.formats.databus import Encoder
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.definitions import encode_definition
-from databus_spark.errors import CannotRebuild, MirrorChanged, TableParked
+from databus_spark.errors import MirrorChanged, TableParked
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror
@@ -32,184 +26,15 @@ from databus_spark.table_changes import TableChanges
 from databus_spark.types import TypeOptions
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.mirrors import Mirrors
-from databus_spark_sink.rebuild import rebuild
 from databus_spark_sink.tables import TableStates
 from databus_spark_sink.upkeep.work import Upkeep
-from databus_wire.kafka_records import sequence_text
-from integration.sink_peers import Cells, describe_table, on_both_formats, read_with_spark
+from integration.lake_history import ITEMS, NAME, History
+from integration.sink_peers import describe_table, on_both_formats
 
 pytestmark = [
     pytest.mark.lake,
     leaves_sockets,
 ]
-
-ITEMS = describe_table("items", "id int(11)")
-COUNTED = describe_table("items", "id int(11)", "n int(11)")
-NAME = ("shop", "items")
-TODAY = datetime.now(UTC).replace(hour=12)
-RECORD = (
-    "key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, "
-    "offset bigint, timestamp timestamp"
-)
-
-
-class History:
-    """A lake that gets one transaction after the other."""
-
-    def __init__(self, spark: SparkSession, layout: Layout) -> None:
-        self.spark, self.layout = spark, layout
-        self.patterns = ["shop.*"]
-        self._encoder = Encoder()
-        self.restart()
-        self.lake.begin({})
-
-    def restart(self) -> None:
-        """Open the lake with the patterns of now."""
-        self.lake = Lake(self.spark, self.layout, self.patterns, lambda *_: True, TypeOptions(), ())
-
-    def add(self, day: int, table: Table, action: Action, content: Sequence[Row] | bytes) -> None:
-        """Write a transaction of a day, relative to today, as a batch."""
-        self._apply(self._record(day, table, action, content))
-
-    def add_after_foreign(
-        self, foreign_day: int, day: int, table: Table, action: Action, content: Sequence[Row] | bytes
-    ) -> None:
-        """Write a batch of a record that is none of ours, and of a transaction of a later day."""
-        foreign, record = (self._record(each, table, action, content) for each in (foreign_day, day))
-        self._apply((foreign[0], b"?", [], *foreign[3:]), record)
-
-    def rename(self, query: bytes, *tables: Table) -> None:
-        """Write a statement that renames tables, under their old and new names, as a batch."""
-        self._apply(*(self._record(0, table, Action.ALTER, query) for table in tables))
-
-    def _apply(self, *records: tuple[object, ...]) -> None:
-        number = self.lake.state.transaction + 1
-        self.lake.apply(self.spark.createDataFrame(records, RECORD), LogState(number, {"items": {0: number + 1}}))
-
-    def _record(self, day: int, table: Table, action: Action, content: Sequence[Row] | bytes) -> tuple[object, ...]:
-        number = self.lake.state.transaction + 1
-        if isinstance(content, bytes):
-            query = QueryEvent(table.fingerprint, action, content, number * 10, number * 10 + 9)
-            key, value = self._encoder.query(table, "bin.000001", query)
-        else:
-            key, value = self._encoder.key("bin.000001", number * 10), self._encoder.rows_value(table, action, content)
-        header = (names.SEQUENCE_HEADER, sequence_text(number, 0))
-        return key, value, [header], "items", 0, number, TODAY + timedelta(days=day)
-
-    def rebuilt(self, at: str) -> list[Cells]:
-        """Rebuild the rows of the table in a folder of their own."""
-        folder = f"rebuilt/{at[:10]}"
-        rebuild(self.spark.newSession(), self.layout, NAME, folder, at, ())
-        return self._rows(f"{self.layout.root}/{folder}")
-
-    def rows(self, table: str = "items") -> list[Cells]:
-        """Read a mirror."""
-        return self._rows(self.layout.mirror("shop", table))
-
-    def _rows(self, path: str) -> list[Cells]:
-        rows = read_with_spark(self.spark, path, "SELECT * FROM t ORDER BY id")
-        return [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
-
-    def close(self) -> None:
-        self.lake.close()
-
-
-@on_both_formats
-@pytest.mark.usefixtures("table_format")
-def test_a_table_is_rebuilt_as_of_any_transaction_that_the_lake_still_has(spark: SparkSession, tmp_path: Path) -> None:
-    layout = Layout((tmp_path / "lake").as_uri())
-    history = History(spark, layout)
-    history.add(-9, ITEMS, Action.CREATE, b"CREATE TABLE items")
-    history.add(-9, ITEMS, Action.INSERT, [[b"1"], [b"2"]])
-    history.add(-8, COUNTED, Action.ALTER, b"ALTER TABLE items ADD n int DEFAULT 7")
-    history.add(-8, COUNTED, Action.UPDATE, [[b"2", b"7"], [b"3", b"8"]])
-    history.add(0, COUNTED, Action.DELETE, [[b"1", b"7"]])
-    mirror, upkeep = layout.mirror(*NAME), Upkeep(spark, layout, Maintain(log_retention=5 * 86400))
-
-    assert history.rebuilt("1") == [{"id": 1}, {"id": 2}]
-    assert history.rebuilt(f"{TODAY - timedelta(days=7)}"[:19]) == [{"id": 1, "n": 7}, {"id": 3, "n": 8}]
-    with pytest.raises(UsageError, match="exists already"):
-        history.rebuilt("1")
-    with pytest.raises(UsageError, match="the change log ends with transaction 4"):
-        history.rebuilt("5")
-
-    before = open_table(spark, mirror).last()
-    upkeep.compact("shop.items", mirror)
-    upkeep.keep_history(mirror)
-    upkeep.compact("changes", layout.changes)
-    open_table(spark.newSession(), mirror).vacuum(0)  # all versions but the last ones
-    after = open_table(spark, mirror).last()
-    assert (after[0] != before[0], after[1]) == (True, before[1]), "a version of upkeep has the state of that before it"
-    assert ChangeLog(spark, layout.changes).state() == history.lake.state
-    history.add(0, COUNTED, Action.INSERT, [[b"5", None]])
-    assert [row["id"] for row in read_with_spark(spark, mirror, "SELECT id FROM t ORDER BY id")] == [3, 5]
-    assert history.rebuilt("0000000000000003-0000000000") == [{"id": 1, "n": 7}, {"id": 3, "n": 8}], "from its CREATE"
-
-    upkeep.trim()
-    assert sorted(row["_seq"][:16] for row in read_with_spark(spark, layout.changes, "SELECT * FROM t")) == [
-        "0000000000000004",
-        "0000000000000005",
-    ]
-    # Delta's history still has the version, but not its files; Iceberg's has neither
-    with pytest.raises(CannotRebuild, match=r"items at transaction 3 any more: .* \(spark\.maintain(\.keep)?\)"):
-        history.rebuilt("3")
-    late = Mirror(spark, ChangeLog(spark, layout.changes), NAME, f"{layout.root}/late", TypeOptions(), ())
-    with pytest.raises(TableParked, match="does not have all that is newer than its dump"):
-        late.load(spark.sql("SELECT array(binary('1'))"), ITEMS, MirrorState(2, encode_definition(ITEMS)))
-    history.close()
-
-
-def test_the_rows_before_a_truncate_are_rebuilt(spark: SparkSession, tmp_path: Path) -> None:
-    history = History(spark, Layout((tmp_path / "lake").as_uri()))
-    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
-    history.add(0, ITEMS, Action.INSERT, [[b"1"], [b"2"]])
-    history.add(0, ITEMS, Action.TRUNCATE, b"TRUNCATE items")
-
-    assert history.rebuilt("1") == [{"id": 1}, {"id": 2}]
-    assert history.rebuilt("2") == []
-    history.close()
-
-
-def test_a_table_is_not_rebuilt_from_a_change_log_that_lacks_changes(spark: SparkSession, tmp_path: Path) -> None:
-    layout = Layout((tmp_path / "lake").as_uri())
-    history = History(spark, layout)
-    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
-    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
-    assert history.lake.park_tables_of("items", "records were lost", 3)
-    history.add(0, ITEMS, Action.INSERT, [[b"2"]])
-    history.add(0, ITEMS, Action.DELETE, [[b"3"]])
-    history.add(0, ITEMS, Action.TRUNCATE, b"TRUNCATE items")  # after it, the rows are known again
-    history.add(0, ITEMS, Action.INSERT, [[b"5"]])
-    assert (history.rows(), history.lake.degraded) == ([{"id": 5}], "")
-
-    assert history.rebuilt("1") == [{"id": 1}]
-    for at in ("2", "3"):
-        with pytest.raises(CannotRebuild, match="may lack changes of it in transactions 2 to 3"):
-            history.rebuilt(at)
-    assert history.rebuilt("5") == [{"id": 5}]
-    history.close()
-
-
-def test_a_table_that_is_left_out_has_no_rows_of_later_transactions(spark: SparkSession, tmp_path: Path) -> None:
-    layout = Layout((tmp_path / "lake").as_uri())
-    history = History(spark, layout)
-    history.add(0, ITEMS, Action.CREATE, b"CREATE TABLE items")
-    history.add(0, ITEMS, Action.INSERT, [[b"1"]])
-    history.patterns = ["crm.*"]
-    history.restart()
-    history.add(0, ITEMS, Action.INSERT, [[b"2"]])  # a topic of several tables
-    assert history.rebuilt("1") == [{"id": 1}]
-    with pytest.raises(CannotRebuild, match=r"left out of spark\.tables"):
-        history.rebuilt("2")
-    history.patterns = ["shop.*"]
-    history.restart()
-    with pytest.raises(CannotRebuild, match="it is parked"):
-        history.rebuilt("2")
-    rows = spark.sql("SELECT array(binary(id)) cells FROM VALUES ('1'), ('2') v(id)")
-    assert history.lake.load(rows, ITEMS, MirrorState(2, encode_definition(ITEMS)))
-    history.lake.catch_up()
-    assert history.rebuilt("0000000000000002-0000000000") == [{"id": 1}, {"id": 2}]
-    history.close()
 
 
 def test_a_table_whose_values_are_not_exact_is_parked(spark: SparkSession, tmp_path: Path) -> None:
@@ -218,16 +43,6 @@ def test_a_table_whose_values_are_not_exact_is_parked(spark: SparkSession, tmp_p
     mirror = Mirror(spark, log, NAME, f"{tmp_path}/mirror", TypeOptions(), [rule])
     with pytest.raises(TableParked, match="compat: strict"):
         mirror.advance(TableChanges(), 0)
-
-
-def test_a_record_that_cannot_be_used_does_not_tell_what_was_in_kafka_at_a_time(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    history = History(spark, Layout((tmp_path / "lake").as_uri()))
-    history.add(-9, ITEMS, Action.CREATE, b"CREATE TABLE items")
-    history.add_after_foreign(-8, 0, ITEMS, Action.INSERT, [[b"1"]])  # in one batch, as after a pause
-    assert history.rebuilt(f"{TODAY - timedelta(days=7)}"[:19]) == []
-    history.close()
 
 
 def test_upkeep_alone_does_not_make_delta_forget_the_state_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
