@@ -9,6 +9,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer
 
 from devstack.pipeline import Pipeline, Service
+from devstack.process import tail
+from devstack.server import DevstackError
 
 MakePipeline = Callable[..., Pipeline]
 
@@ -64,7 +66,10 @@ async def run_until_idle(pipeline: Pipeline, in_doubt: str = "") -> None:
     for service in services:
         pipeline.spawn(service, "--until-idle")
     for service in services:
-        await asyncio.to_thread(pipeline.wait_ended, service, 120)
+        try:
+            await asyncio.to_thread(pipeline.wait_ended, service, 120)
+        except DevstackError as error:  # if one has failed, the other waits for it without a word
+            raise AssertionError("\n".join(tail(pipeline.log(each)) for each in services)) from error
         *_, last = pipeline.log(service).read_text().splitlines()
         doubt = f" reader failed: everything in the binlog is published, except of tables in doubt: {in_doubt} ("
         assert (doubt if in_doubt and service == "reader" else f" {service} stopped: ") in last, last
