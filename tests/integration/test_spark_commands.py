@@ -123,7 +123,7 @@ async def test_verify_reports_every_table_that_only_the_database_or_only_the_lak
     assert capsys.readouterr().out.splitlines() == [
         "shop.items: equal, 1 rows",
         "shop.lost: PARKED, because its earlier rows are not in the lake: "
-        "load it again with databus-spark-sink resync shop.lost",
+        "the sink loads it again (with spark.heal: manual, run databus-spark-sink resync shop.lost)",
         "shop.notes: has no primary key, and so no mirror",
         GONE,
         "shop.ro: HAS NO MIRROR: load it with databus-spark-sink resync shop.ro",

@@ -10,12 +10,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
-from databus.errors import LakeUnavailable
+from databus.errors import FatalError, LakeUnavailable
 from databus.events import Action, Row
 from databus_binlog import ABSENT, Position
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
+from databus_spark_sink import service, session
 from databus_spark_sink.compare.verify import verify
 from databus_wire.kafka_records import sequence_text
 from integration.sink import ALTER, INSERT, ITEMS, KEY, UPDATE, Sink, delete_topic
@@ -89,13 +90,22 @@ async def test_a_table_that_cannot_be_mirrored_is_parked_and_the_others_go_on(si
     assert sink.mirror(retyped) == [{"id": 1, "at": "10:00:00.000"}]
     assert sink.health.degraded == "parked: shop.altered, shop.lost, shop.odd, shop.unseen"
 
+    sink.use(tables=["shop.items", "shop.retyped", "shop.odd"])
+    await sink.run()
+    assert sink.health.degraded == "parked: shop.odd", "what is left out needs no attention"
 
-async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_go_on(sink: Sink) -> None:
+
+async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_go_on(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
     publisher = sink.publisher
     retyped = describe_table("items", "id int(11)", "name int(11)")
     sink.dump({ITEMS: [[b"1", b"1"]]})
     await publisher.send((retyped, ALTER, b"ALTER TABLE items MODIFY name int"), (retyped, INSERT, [[b"2", b"2"]]))
-    await sink.run()
+    monkeypatch.setattr(session, "open_session", lambda *_: sink.spark)
+    monkeypatch.setattr(SparkSession, "stop", lambda _: None)
+    with pytest.raises(FatalError, match=r"mirrors are parked: shop\.items "):
+        await service.run_until_idle(sink.settings, sink.health)
     assert sink.health.degraded == "parked: shop.items"
     sink.use(heal="auto")
     healing = sink.dumps.manifest(publisher.position, {retyped: [[b"1", b"1"], [b"2", b"2"]]})
@@ -103,7 +113,7 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
     sink.dumps.requested = ["shop.items"]
     sink.dumps.meanwhile = lambda: publisher.send((retyped, UPDATE, [[b"2", b"2"], [b"2", b"3"]]))
 
-    await sink.run()
+    await service.run_until_idle(sink.settings, sink.health)
 
     assert sink.mirror(retyped) == [{"id": 1, "name": 1}, {"id": 2, "name": 3}]
     assert sink.health.degraded == ""

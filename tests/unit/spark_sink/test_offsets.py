@@ -1,12 +1,19 @@
-"""Which settings the sink can read topics with."""
+"""Which settings the sink can read topics with, and how long it waits for their ends."""
 
+import itertools
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 
-from databus.errors import InvalidSettings
+from databus.errors import InvalidSettings, KafkaUnavailable
 from databus.settings import Settings
-from databus_spark_sink.stream.offsets import topic_pattern
+from databus_spark_sink.stream import offsets
+from databus_spark_sink.stream.offsets import stable_ends, topic_pattern
+
+PARTITION = TopicPartition("shop.items", 0)
 
 
 def settings(**publisher: Any) -> Settings:
@@ -23,3 +30,24 @@ def settings(**publisher: Any) -> Settings:
 def test_topics_whose_records_are_no_exact_changes_are_refused(publisher: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSettings, match=message):
         topic_pattern(settings(**publisher))
+
+
+class Ends:
+    """Returns the partition's end: 9, or 5 as long as a transaction is open there."""
+
+    def __init__(self, open_minutes: int = 0) -> None:
+        self._open = open_minutes
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        self._open -= 1
+        return dict.fromkeys(partitions, 9 if self._open < 0 else 5)
+
+
+async def test_the_sink_waits_as_long_as_the_publisher_may_need_for_a_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting: Any = partial(stable_ends, settings(transaction_timeout="15m"), Ends())
+    monkeypatch.setattr(offsets, "time", SimpleNamespace(monotonic=itertools.count(step=60).__next__))
+    assert await waiting(Ends(open_minutes=15), [PARTITION]) == {PARTITION: 9}
+    with pytest.raises(KafkaUnavailable, match=r"shop\.items, partition 0: .* before offset 9 .* more than 960 s"):
+        await waiting(Ends(open_minutes=30), [PARTITION])

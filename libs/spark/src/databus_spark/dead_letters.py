@@ -1,4 +1,4 @@
-"""Dead letters of the publisher, as entries of a change log: a mirror must not miss a change without a word."""
+"""Turns the publisher's dead letters into entries of the change log, so that the sink parks their tables."""
 
 import re
 from collections.abc import Iterable

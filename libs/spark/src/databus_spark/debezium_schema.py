@@ -1,4 +1,4 @@
-"""What the newest record of a Debezium topic says of its table: the columns and the primary key."""
+"""The definition of a table in the newest record of a Debezium topic: the columns and the primary key."""
 
 from dataclasses import dataclass
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""How far a mirror has come. It is the text of each commit to the mirror."""
+"""How far a mirror has come: the text that each commit to the mirror carries (see `databus_spark.table`)."""
 
 import msgspec
 

@@ -1,7 +1,8 @@
 """What the lake needs of a table format: `databus_spark.delta` and `databus_spark.iceberg` provide it.
 
 All changes are atomic: readers see all of a commit or nothing, and a commit that was interrupted has changed nothing.
-Each commit of ours carries a text, which says how far the table has come, so rows and text never disagree.
+Each commit of the sink carries a text, in which it stores how far the table has come (for a mirror: the last
+transaction, and the definition of its rows). So rows and text never disagree.
 
 While rows are written, the text is a setting of the table's session, so two threads must not write in one session. The
 rows may be of another session.

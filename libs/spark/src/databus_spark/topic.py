@@ -1,4 +1,4 @@
-"""What a topic has: its offsets, and what its newest record says of a table."""
+"""What a topic has: its offsets, and the definition of a table in its newest record."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

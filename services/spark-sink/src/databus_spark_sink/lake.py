@@ -179,7 +179,8 @@ class Lake:
             names = [name for name in names if self._mirrors.has_rows(name) and name not in later]
         else:
             self.tables.request_loads(self._patterns)
-        self._mirrors.park_all(names, "the pipeline was reset", reset.transaction, heals=not reset.snapshot)
+        reason = "the pipeline was reset, and publishes all rows again" if reset.snapshot else "the pipeline was reset"
+        self._mirrors.park_all(names, reason, reset.transaction, heals=not reset.snapshot)
 
     def _lost_of(self, name: TableName) -> int:
         return max((last for topic, last in self._lost.items() if self._publishes(topic, name)), default=-1)

@@ -84,7 +84,7 @@ class Mirrors:
     @property
     def degraded(self) -> str:
         """What does not work, for /readyz; empty: nothing."""
-        found = {"parked": self._tables.parked.keys(), "behind": self.behind}
+        found = {"parked": self._tables.out_of_date, "behind": self.behind}
         return "; ".join(
             f"{what}: {first_names([full_name(*name) for name in sorted(names)])}"
             for what, names in found.items()

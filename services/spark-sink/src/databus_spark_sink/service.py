@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from databus import kafka_client, names
 from databus.dump_client import DumpApi
-from databus.errors import KafkaUnavailable, LakeUnavailable
-from databus.events import first_names
+from databus.errors import FatalError, KafkaUnavailable, LakeUnavailable
+from databus.events import first_names, full_name
 from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -36,6 +36,7 @@ from databus_spark_sink.stream import offsets
 from databus_spark_sink.stream.cuts import Batch, Cuts, require_same_rules
 from databus_spark_sink.stream.lag import Lag
 from databus_spark_sink.stream.starts import Loss
+from databus_spark_sink.tables import TableStates
 from databus_spark_sink.upkeep.scheduled import Maintenance
 
 log = get_logger(__name__)
@@ -45,14 +46,28 @@ _IDLE_SECONDS = 0.1
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
-    """Keep the lake up to date; with `until_idle`, return when it has everything that is in Kafka now."""
+    """Keep the lake up to date; with `until_idle`, return when it has everything that is in Kafka now.
+
+    Raises FatalError then, if tables are parked.
+    """
     layout = Layout(settings.spark.lake)
     health.down("starting Spark")
     spark = await asyncio.to_thread(session.open_session, settings.spark, layout)
     try:
         await keep_up_to_date(settings, health, spark, layout, until_idle=until_idle)
+        if until_idle:
+            await asyncio.to_thread(_require_none_parked, spark, layout)
     finally:
         await asyncio.shield(asyncio.to_thread(spark.stop))
+
+
+def _require_none_parked(spark: SparkSession, layout: Layout) -> None:
+    if parked := TableStates(spark, layout.tables).out_of_date:
+        tables = first_names([full_name(*name) for name in parked])
+        raise FatalError(
+            f"everything in Kafka is in the lake, but mirrors are parked: {tables} (the reasons are in "
+            f"{layout.tables}; databus-spark-sink resync loads tables again)"
+        )
 
 
 async def keep_up_to_date(

@@ -43,6 +43,13 @@ class Parked(msgspec.Struct, frozen=True):
     #: in seconds since the epoch
     since: float
 
+    def advice(self, table: str) -> str:
+        """Return what loads the table, whose full name this is, again."""
+        resync = f"databus-spark-sink resync {table}"
+        if self.heals:
+            return f"the sink loads it again (with spark.heal: manual, run {resync})"
+        return f"when that has changed, run {resync}, or leave it out of spark.tables"
+
 
 class Gap(msgspec.Struct, frozen=True):
     """Transactions, from the first to the last, of which the change log may lack changes of a table.
@@ -104,7 +111,7 @@ class TableStates:
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
                 self._states[row.schema, row.table] = parked
                 self._gaps[row.schema, row.table] = [Gap(*each) for each in row.gaps]
-        SINK_PARKED.set(len(self.parked))
+        SINK_PARKED.set(len(self.out_of_date))
 
     @property
     def known(self) -> list[TableName]:
@@ -115,6 +122,12 @@ class TableStates:
     def parked(self) -> dict[TableName, Parked]:
         """The parked tables."""
         return {name: parked for name, parked in self._states.items() if parked}
+
+    @property
+    def out_of_date(self) -> list[TableName]:
+        """The parked tables that match the patterns of `spark.tables`: their mirrors are not up to date."""
+        followed = TableFilter(self.patterns)
+        return [name for name in self.parked if followed.matches(*name)]
 
     def gaps(self, name: TableName) -> list[Gap]:
         """Return where the change log may lack changes of a table. They stay when it is loaded again."""
@@ -201,14 +214,12 @@ class TableStates:
 
     def park_all(self, names: list[TableName], reason: str, transaction: int, *, heals: bool = True) -> None:
         """Park tables with one commit."""
-        for name in names:
-            log.error(
-                LogEvent.MIRROR_PARKED,
-                f"the mirror of {full_name(*name)} is parked, because {reason}; all other tables flow; "
-                f"to load it again: databus-spark-sink resync {full_name(*name)}",
-                table=full_name(*name),
-            )
-        self._write({name: self._parked(name, reason, transaction, heals=heals) for name in names})
+        parked = {name: self._parked(name, reason, transaction, heals=heals) for name in names}
+        for name, each in parked.items():
+            table = full_name(*name)
+            text = f"the mirror of {table} is parked, because {reason}; all other tables flow; {each.advice(table)}"
+            log.error(LogEvent.MIRROR_PARKED, text, table=table)
+        self._write({**parked})
 
     def _parked(self, name: TableName, reason: str, transaction: int, *, heals: bool) -> Parked:
         """Return the state of a table that is parked, maybe once more: its dump must have all that was in doubt."""
@@ -220,7 +231,7 @@ class TableStates:
             if (self._table.text() if self._table.exists else "") != self._text:
                 raise LakeUnavailable(f"another sink writes to {self._table.path}: stop one of them")
             self._states |= changed
-            SINK_PARKED.set(len(self.parked))
+            SINK_PARKED.set(len(self.out_of_date))
             rows = [_row(name, parked, self.gaps(name)) for name, parked in sorted(self._states.items())]
             states = local_rows(self._table.spark, rows, _COLUMNS)
             settings = _Settings(

@@ -153,7 +153,7 @@ class Spark(Section):
     master: SparkMaster = "local[2]"
     """Spark master to run on: `local[N]`, `local[*]`, `spark://HOST:PORT`, `yarn` or `k8s://URL`."""
     conf: dict[SparkProperty, SparkValue] = {}
-    """Spark properties, as in `{spark.executor.memory: 4g}`; they override those of the sink, and are not logged."""
+    """Spark properties, as in `{spark.executor.memory: 4g}`; they override the sink's defaults, and are not logged."""
     trigger: Duration = 5.0
     """Interval between the starts of micro-batches."""
     listen: HostPort = "127.0.0.1:9103"

@@ -1,4 +1,4 @@
-"""What is to be said of a table after it was compared with the database, or could not be."""
+"""The result of comparing a table with the database."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from databus_spark_sink.tables import Parked
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is to be said of a table, whose full name this is."""
+    """The result for a table, whose full name this is."""
 
     table: str
     text: str
@@ -57,9 +57,8 @@ def without_key(name: TableName) -> Verdict:
 
 def parked(name: TableName, found: Parked) -> Verdict:
     """The mirror does not follow its table."""
-    mend = f"load it again with databus-spark-sink resync {full_name(*name)}"
-    text = f"PARKED, because {found.reason}: {mend if found.heals else 'leave it out of spark.tables'}"
-    return Verdict(full_name(*name), text, False)
+    table = full_name(*name)
+    return Verdict(table, f"PARKED, because {found.reason}: {found.advice(table)}", False)
 
 
 def changed(name: TableName) -> Verdict:

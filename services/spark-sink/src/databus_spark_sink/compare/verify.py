@@ -1,4 +1,4 @@
-"""Compare the mirrors of a lake with their tables in the database, and say so of each table that cannot be compared."""
+"""Compare the mirrors of a lake with their tables in the database, and report each table that cannot be compared."""
 
 import asyncio
 import sys

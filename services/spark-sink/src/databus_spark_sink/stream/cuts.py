@@ -1,4 +1,4 @@
-"""Where a micro-batch ends: in each partition before the first record of a later transaction of the pipeline.
+"""Where a micro-batch ends: in each partition before the first record of a transaction that is not in the batch.
 
 So a batch has whole transactions, whatever the topics and partitions that their rows are in. Records are in the order
 of the transactions in each partition, except foreign ones and dead letters, which are replayed after later records.
@@ -88,7 +88,7 @@ class Cuts:
                 "topics was restored, run databus pipeline reset --to snapshot"
             )
         partitions = await list_partitions(self._settings)
-        ends = await stable_ends(self._written, self._committed, partitions)
+        ends = await stable_ends(self._settings, self._written, self._committed, partitions)
         pattern = topic_pattern(self._settings)
         found = await self._starts.find(state, ends, pattern)
         starts = found.offsets

@@ -33,8 +33,8 @@ log = get_logger(__name__)
 _PAUSE_SECONDS = 0.5
 #: pause while a transaction is open
 _END_SECONDS = 0.01
-#: how long a transaction may be open; the publisher's are much shorter
-_OPEN_SECONDS = 120
+#: how long a transaction may be open beyond `publisher.transaction_timeout`; Kafka aborts it 10 s after that timeout
+_LATE_SECONDS = 60.0
 
 
 def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool:
@@ -69,7 +69,7 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> PipelineM
         kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
         kafka_client.consumer(settings.kafka) as committed,
     ):
-        ends = by_topic(await stable_ends(written, committed, await list_partitions(settings)))
+        ends = by_topic(await stable_ends(settings, written, committed, await list_partitions(settings)))
     # With `exactly_once`, the progress of all records before these offsets is committed, so this raises if a failover
     # precedes them.
     _has_passed(later := await read_progress(settings, to_end=True) or progress, manifest)
@@ -100,14 +100,16 @@ def _place(position: Position) -> tuple[int, int]:
 
 
 async def stable_ends(
-    written: AIOKafkaConsumer, committed: AIOKafkaConsumer, partitions: list[TopicPartition]
+    settings: Settings, written: AIOKafkaConsumer, committed: AIOKafkaConsumer, partitions: list[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Read the partitions' ends, and wait until no transaction before them is open.
 
-    The consumers read, and do not read, records of open transactions. Raises KafkaUnavailable if one stays open.
+    The consumers read, and do not read, records of open transactions. Raises KafkaUnavailable if one stays open for
+    longer than the publisher's may.
     """
+    longest = settings.publisher.transaction_timeout + _LATE_SECONDS
     ends: dict[TopicPartition, int] = await written.end_offsets(partitions)
-    limit = time.monotonic() + _OPEN_SECONDS
+    limit = time.monotonic() + longest
     while True:
         stable = await committed.end_offsets(partitions)
         late = [each for each, end in ends.items() if stable[each] < end]
@@ -116,8 +118,8 @@ async def stable_ends(
         if time.monotonic() > limit:
             raise KafkaUnavailable(
                 f"topic {late[0].topic}, partition {late[0].partition}: a transaction before offset {ends[late[0]]} is "
-                f"open for more than {_OPEN_SECONDS} s, and hides what is behind it: look for its producer with "
-                "kafka-transactions.sh find-hanging, and end it with abort"
+                f"open for more than {longest:g} s, longer than publisher.transaction_timeout permits, and hides what "
+                "is behind it: look for its producer with kafka-transactions.sh find-hanging, and end it with abort"
             )
         await asyncio.sleep(_END_SECONDS)
 

@@ -1,7 +1,7 @@
 """Where a micro-batch begins: at the offsets that the change log has, if Kafka still has the records from there on.
 
-A topic that was deleted and created again has other records at the same offsets. What is before the change log's
-offset is not newer than the change log; if it is, the topic is another one.
+A topic that was deleted and created again has other records at the same offsets. It is recognised by a record before
+the change log's offset whose transaction is newer than those of the change log.
 """
 
 import math

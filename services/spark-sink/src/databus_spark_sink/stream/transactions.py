@@ -1,4 +1,4 @@
-"""Reads of which transactions of the pipeline the records of partitions are. Foreign records have no transaction."""
+"""Reads the transaction of each record of a partition from its header. Only records of the publisher have one."""
 
 import re
 from collections.abc import AsyncGenerator, Mapping

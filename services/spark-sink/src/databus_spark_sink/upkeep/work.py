@@ -1,7 +1,7 @@
 """Keep the lake small and fast to read: compact small files, delete old ones, and old days of the change log.
 
-No table gets other rows by it, and the state of none is changed. Where it conflicts with a batch that is written at the
-same time, one of both fails and is tried again.
+This changes neither rows nor how far a table has come. Where it conflicts with a batch that is written at the same
+time, one of both fails and is tried again.
 """
 
 import time
