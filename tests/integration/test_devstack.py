@@ -25,6 +25,7 @@ from rich.console import Console
 from devstack import KINDS, DevstackError, Kind, Server, Stack, cache, debs
 from devstack.demo.compare import compare
 from devstack.demo.scenario import Demo
+from devstack.ports import free_ports
 from devstack.process import Process
 from devstack.server import VARIABLES
 
@@ -229,6 +230,14 @@ def test_a_shell_can_evaluate_what_env_prints(own: Stack) -> None:
     server = own.start("redis")
     command = f'eval "$({sys.executable} -m devstack --home {own.home} env)" && printf %s "$DEVSTACK_REDIS_URL"'
     assert subprocess.check_output(["sh", "-c", command], text=True) == server.url
+
+
+def test_no_other_process_gets_a_port_before_it_is_used() -> None:
+    """Services are configured with their ports long before they listen on them."""
+    ours = free_ports(150)
+    command = [sys.executable, "-c", "from devstack.ports import free_ports; print(*free_ports(2000))"]
+    others = subprocess.check_output(command, text=True).split()
+    assert len({*ours, *map(int, others)}) == 2150
 
 
 @pytest.fixture
