@@ -1,7 +1,8 @@
 """The cases in which the binlog does not show what happened to captured tables.
 
-Each case is a `Doubt`, which the translation passes to a callback. The reader's callback, `stop`, raises the doubt's
-error. If a callback returns, the translation leaves out only what is in doubt, and continues.
+Each case is a `Doubt`. The reader passes a `Parking`, which decides whether to leave out the table, leave out the
+transaction, or stop. Without one, the translation calls `on_doubt`: the default, `stop`, raises the doubt's error; if
+it returns, only what is in doubt is left out.
 """
 
 import re

@@ -7,7 +7,7 @@ Place: TypeAlias = tuple[str, int]
 
 
 def reached(place: Place, end: Place) -> bool:
-    """Return whether a place is at or behind another one of the same host. Files are ordered by their numbers."""
+    """Return whether a place is at or after another one of the same host. Files are ordered by their numbers."""
     return _ordered(place) >= _ordered(end)
 
 

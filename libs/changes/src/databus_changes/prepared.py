@@ -118,7 +118,7 @@ class PreparedTransactions:
         self._released.append((len(out), held.release(present)))
 
     def spliced(self, events: list[Event]) -> Iterable[Event]:
-        """Return emitted events, with the released rows where they belong; rows behind them are dropped."""
+        """Return emitted events, with the released rows where they belong; rows after them are dropped."""
         if not self._released:
             return events
         released, self._released = [each for each in self._released if each[0] <= len(events)], []

@@ -2,8 +2,9 @@
 
 The topic is compacted. With `exactly_once` it is written in the same transactions as the progress, else before the
 progress, so it may be ahead. The first commit also writes a head record. A history without a head record does not go
-back to the pipeline's start, and may lack tables. The history starts with all tables of the captured schemas, or with
-none if the binlog names columns and `reader.start` is not `latest`. A table is in doubt if the columns of its rows
+back to the pipeline's start, and may lack tables. The history starts with all tables of the captured schemas. If the
+binlog names columns, that is so only for a pipeline that starts at the end of the binlog (`latest` or `snapshot`); at
+any other position the history starts empty. A table is in doubt if the columns of its rows
 are named neither in the binlog nor in the history.
 """
 

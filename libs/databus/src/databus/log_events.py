@@ -46,15 +46,21 @@ class LogEvent(StrEnum):
     READING_BY_FILE = "reading_by_file", "The position has no GTIDs from now on, so no other host can take over."
     COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history is used."
     KEY_ASSUMED = "key_assumed", "A table's key may be unique instead of primary; it is used as the primary key."
-    STATEMENT_SKIPPED = "statement_skipped", "DML on a table that is not captured was logged without its rows (once)."
+    STATEMENT_SKIPPED = (
+        "statement_skipped",
+        "DML on a table that is not captured has no rows in the binlog (one line a table).",
+    )
     CASCADES_NOT_LOGGED = "cascades_not_logged", "Foreign keys change rows of captured tables without logging them."
     LABELS_MISSING = "labels_missing", "The labels of an ENUM or SET column are not known; numbers are published."
     BACKFILL_STARTED = "backfill_started", "The rows of a table are being loaded; `rows` were loaded before."
     BACKFILL_DONE = "backfill_done", "All rows of a table are loaded."
     BACKFILL_FAILED = "backfill_failed", "A table cannot be loaded; the text says why."
-    BACKFILL_STARTS_OVER = "backfill_starts_over", "A backfill begins again: a statement gave its table another key."
-    SNAPSHOT_INCOMPLETE = "snapshot_incomplete", "The snapshot has ended, and its last table is not loaded."
-    BACKFILL_WAITS = "backfill_waits", "A backfill waits for the database, or for replicas that are behind."
+    BACKFILL_STARTS_OVER = "backfill_starts_over", "A backfill begins again: its table was swapped, or its key altered."
+    SNAPSHOT_INCOMPLETE = (
+        "snapshot_incomplete",
+        "The snapshot ended without its last table: no record has the marker `last`.",
+    )
+    BACKFILL_WAITS = "backfill_waits", "A backfill waits for the database or replicas."
     REQUESTS_NOT_READ = "requests_not_read", "Requests of backfills cannot be read from Kafka now; changes flow on."
     TABLE_PARKED = "table_parked", "A table is in doubt; its changes are left out until it is loaded again."
     TRANSACTION_SKIPPED = "transaction_skipped", "An operator has skipped a transaction: its rows become dead letters."
@@ -62,7 +68,7 @@ class LogEvent(StrEnum):
     TABLE_HEALED = "table_healed", "A table that was in doubt is loaded again, or was dropped, renamed or excluded."
     CHILD_CHANGED = "child_changed", "Foreign keys have changed rows without logging them; the table is loaded again."
     TABLE_READ_AGAIN = "table_read_again", "A statement's effect is unclear, or a table is unknown; its schema is read."
-    PREPARED = "prepared", "An XA transaction with captured rows is prepared for more than a minute (once each)."
+    PREPARED = "prepared", "An XA transaction with captured rows is prepared for more than a minute (one line each)."
     PREPARED_READ = "prepared_read", "The rows of an XA transaction that was prepared before the start are read again."
     PREPARED_SEARCHED = "prepared_searched", "The XA PREPARE of a transaction is not known; the binlog is searched."
     COMMITTED_AGAIN = "committed_again", "MariaDB crashed during an XA COMMIT whose rows are published; it is repeated."

@@ -1,7 +1,7 @@
 """The state of a pipeline in Kafka and Redis: where it resumes, how a lost progress is noticed, and how it is reset.
 
-Progress, schema history and table states are in Kafka. Redis has nothing that could not be lost, but what it has, like
-the topics of tables, shows that the pipeline has published before.
+Progress, schema history and table states are in Kafka. Redis holds nothing that must not be lost. A pipeline has
+published before if its schema history has a head record, if its topics have records, or if Redis has the reader's host.
 """
 
 import asyncio

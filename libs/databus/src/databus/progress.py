@@ -27,7 +27,7 @@ class PreparedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reset(msgspec.Struct, frozen=True):
-    """A reset: changes of before it may be missing, or be published again after it."""
+    """A reset: earlier changes may be missing, or be published again after it."""
 
     #: the ordinal that it took; no transaction has it
     transaction: int
@@ -76,7 +76,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def unbroken_after(self) -> int:
-        """Ordinal of the last reset or change of rules. Of changes after a dump that is older, some may be missing."""
+        """Ordinal of the last reset or change of rules. If a dump is older, changes after it may be missing."""
         return max(self.reset.transaction if self.reset else 0, self.routes.after if self.routes else 0)
 
 

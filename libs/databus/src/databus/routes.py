@@ -1,6 +1,7 @@
 """What the rules of output `default` say about the topics and the rows of tables. The lake follows these rules.
 
-Its publisher must have the same ones: the lake would not read topics that it does not know, and mix rows of two kinds.
+Publisher and sink must have the same rules. Otherwise the sink would miss topics that it does not expect, or mix rows
+that were published with other columns or values.
 """
 
 import hashlib

@@ -4,7 +4,7 @@ import msgspec
 
 
 class Skip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request to skip one transaction. It is deleted together with the progress behind the transaction."""
+    """A request to skip one transaction. It is deleted together with the progress past the transaction."""
 
     #: GTID of the transaction; empty if it has none: then its position identifies it
     gtid: str = ""

@@ -2,8 +2,8 @@
 
 It is the ordinal of the transaction and, in it, the ordinal of the record's first row among all rows that are captured.
 It does not depend on the format, the routes, the partition or the host that is read. The records of one row change have
-the same sequence. What is not about a row has the sequence of the next row, so that all rows before it have lower ones,
-and no row after it has: a statement, the end of a transaction, and a heartbeat between two transactions.
+the same sequence. A record without rows (a statement, the end of a transaction, a heartbeat) has the sequence of the
+next row. So all earlier rows have lower sequences, and no later row has.
 """
 
 from collections.abc import Sequence

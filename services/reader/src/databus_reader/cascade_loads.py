@@ -1,7 +1,7 @@
-"""Loads the children of cascading foreign keys again after rows of their parents went (`doubt.cascades: heal`).
+"""Load child tables again after rows of their parents were deleted, or their keys changed (`doubt.cascades: heal`).
 
-The children's own changes are certain, so they are never parked. A change of a parent that no window of a child has
-seen yet needs one load; a child whose load has begun needs another one behind it.
+The children's own changes are certain, so they are never parked. A change of a parent requests one load of each child.
+If a load of the child is requested and has not begun, no other is requested; if it has begun, another one is.
 """
 
 import time
@@ -57,7 +57,7 @@ class CascadeLoads:
             self._cascades = await read_cascades(session)
 
     async def follow(self, events: list[Event]) -> list[Event]:
-        """Return the events of the stream, and behind changes of parents the records that request loads."""
+        """Return the events of the stream, and after each change of a parent the records that request loads."""
         if not self._active:
             return events
         if any(isinstance(event, QueryEvent) for event in events):

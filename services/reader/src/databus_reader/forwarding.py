@@ -168,7 +168,7 @@ async def _take(stream: Stream) -> Events:
 
 
 def _transactions(events: Sequence[BinlogEvent]) -> Iterator[Sequence[BinlogEvent]]:
-    """Cut events behind each that may end a transaction."""
+    """Cut events after each that may end a transaction."""
     first = 0
     for index, event in enumerate(events, 1):
         if isinstance(event, binlog.Xid | binlog.Query | binlog.XaPrepare):

@@ -168,7 +168,7 @@ class Parking:
         return doubt is not None and doubt.state == "parked"
 
     def captures(self, table: TableName) -> bool:
-        """Return whether changes of a table are published."""
+        """Return whether a table is captured."""
         return self._settings.source.captures(*table)
 
     async def park(self) -> list[Event]:

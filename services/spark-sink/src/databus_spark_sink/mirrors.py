@@ -78,7 +78,7 @@ class Mirrors:
 
     @property
     def is_any_behind(self) -> bool:
-        """Whether a mirror lacks changes of before the last batch, also if it is parked until it has them."""
+        """Whether a mirror lacks changes from before the last batch, also if it is parked until it has them."""
         return bool(self._behind)
 
     @property

@@ -1,6 +1,7 @@
 """Reads one table in chunks along its key. Each chunk is a short SELECT, which locks nothing.
 
-A chunk is as large as it should be in bytes, as far as the rows before it tell.
+The number of rows of a chunk is chosen so that it has about 384 KiB, estimated from
+the row size of the previous chunk.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -35,7 +36,7 @@ class Chunk:
     batches: Sequence[RowBatch]
     #: key of the last row; None if there are no rows
     last_key: KeyValues | None
-    #: whether there are no rows behind these
+    #: whether there are no rows after these
     is_last: bool
 
     @property
@@ -54,7 +55,7 @@ class ChunkReader:
         self._limit = _rows_for(row_bytes) if row_bytes else _FIRST_ROWS
 
     async def read(self, session: Session, after: KeyValues | None, limit: int) -> Chunk:
-        """Read the rows behind a key (None: from the start), at most `limit`, in a session of `connect_snapshot`."""
+        """Read the rows after a key (None: from the start), at most `limit`, in a session of `connect_snapshot`."""
         limit = min(limit, self._limit)
         conditions = [self._key.after(after)] if after is not None else []
         if not self._where:

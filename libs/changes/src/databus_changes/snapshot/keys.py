@@ -67,11 +67,11 @@ class ChunkKey:
         return ", ".join(quoted(column.name) + (" DESC" if descending else "") for column, descending in columns)
 
     def after(self, values: KeyValues) -> str:
-        """Return the condition of the rows behind a key, in the direction of the index."""
+        """Return the condition of the rows after a key, in the direction of the index."""
         return self._compare(values, ascending=">", descending="<", last="")
 
     def up_to(self, values: KeyValues) -> str:
-        """Return the condition of the rows that are not behind a key."""
+        """Return the condition of the rows that are not after a key."""
         return self._compare(values, ascending="<", descending=">", last="=")
 
     def _compare(self, values: KeyValues, *, ascending: str, descending: str, last: str) -> str:

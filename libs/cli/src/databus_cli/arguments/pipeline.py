@@ -21,7 +21,7 @@ The command shows what is skipped or published again, and asks before it changes
 a new dump afterwards.
 """
 _SKIP = """\
-Let the reader continue behind one transaction at which it stops. Its rows become dead letters, and its tables are
+Let the reader continue after one transaction at which it stops. Its rows become dead letters, and its tables are
 parked and loaded again, all captured tables if it does not show which. The command shows the transaction, and asks
 before it requests this. The reader does it when it reads the transaction; services need not be stopped.
 """
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     resetting.add_argument("--to", type=_start, metavar="POSITION", help="where it continues (default: reader.start)")
     resetting.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    skipping = actions.add_parser("skip", help="continue behind one transaction", description=_SKIP)
+    skipping = actions.add_parser("skip", help="continue after one transaction", description=_SKIP)
     skipping.add_argument(
         "--transaction",
         type=_transaction,

@@ -1,4 +1,4 @@
-"""`databus pipeline skip`: let the reader continue behind one transaction."""
+"""`databus pipeline skip`: let the reader continue after one transaction."""
 
 import argparse
 import time

@@ -85,7 +85,7 @@ async def find(
     if found := await search(stream, wanted):
         return found
     raise InvalidSettings(
-        f"--transaction: the binlog of {host} has no transaction {name} behind the pipeline's position"
+        f"--transaction: the binlog of {host} has no transaction {name} after the pipeline's position"
     )
 
 

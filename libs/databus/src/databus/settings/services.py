@@ -55,7 +55,7 @@ class Backfills(Section):
     """How the rows of single tables are loaded into the stream, beside the changes."""
 
     new_tables: bool = False
-    """Whether a table that is captured later, because `source` was changed, is loaded, after a TRUNCATE."""
+    """Whether a table that a change of `source.include` or `exclude` adds is loaded, after a TRUNCATE."""
     connections: Annotated[int, Field(ge=1, le=64)] = 2
     """How many tables are loaded at the same time; each uses two connections to the database."""
     rows_per_second: Annotated[int, Field(ge=1)] | None = None
@@ -63,7 +63,7 @@ class Backfills(Section):
     replica_lag: Duration = 30.0
     """Backfills pause while a replica among `source.hosts` is further behind than this."""
     keyless_limit: Size = 2**30
-    """A larger table without a usable key is not loaded, unless the request allows it: the stream waits meanwhile."""
+    """Largest table without a usable key that is loaded without `--any-size`; the stream waits while it is read."""
 
 
 class Doubts(Section):
@@ -74,7 +74,7 @@ class Doubts(Section):
     heal: Literal["auto", "manual"] = "auto"
     """Whether a parked table is loaded again at once, or only by the command `databus backfill start TABLE --clean`."""
     all: Literal["stop", "heal"] = "stop"
-    """If changes of any table may be missing, the reader stops, or goes on at the binlog's end and loads all again."""
+    """If changes of any table may be missing: `stop` the reader, or `heal`: load all tables (needs `heal: auto`)."""
 
     cascades: Literal["warn", "heal"] = "warn"
     """`heal`: a table is loaded again after foreign keys have changed its rows without logging them; `warn`: not."""

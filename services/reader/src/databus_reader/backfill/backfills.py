@@ -1,4 +1,4 @@
-"""The backfills of one generation: which of them run, what the stream tells them, and what they insert into it."""
+"""The backfills of one generation: which of them run, which changes they see, and what they insert into the stream."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The transactions that backfills insert into the stream: rows of a table, or that it is emptied, and the new state."""
+"""Transactions that backfills insert into the stream: rows of a table or a TRUNCATE, each with the new state."""
 
 import time
 from collections.abc import AsyncIterator, Iterable

@@ -133,7 +133,7 @@ class BackfillStates:
         return next((each for each in self.skips if each.is_of(gtid, server, place)), None)
 
     def end_skip(self, skip: Skip) -> StateRecord:
-        """Delete a request to skip a transaction. Return the record to write behind the transaction."""
+        """Delete a request to skip a transaction. Return the record to write after the transaction."""
         self._states.apply(skip.key, None)
         return StateRecord(skip.key, None)
 

@@ -98,7 +98,7 @@ class Window:
             self.start.set_result(boundary)
 
     def is_exact(self, place: Place) -> bool:
-        """Return whether the table is certainly the same at this place, behind the end, as in the result."""
+        """Return whether the table is certainly the same at this place, after the end, as in the result."""
         return place == self._end or not self._changed
 
     def give_up(self) -> None:

@@ -60,7 +60,7 @@ class Cuts:
     def __init__(
         self, settings: Settings, written: AIOKafkaConsumer, committed: AIOKafkaConsumer, rules_after: int = 0
     ) -> None:
-        """`rules_after` is the last transaction of before the present rules, as far as the lake knows."""
+        """`rules_after` is the last transaction published by earlier rules, as far as the lake knows."""
         self._settings = settings
         self._rules_after = rules_after
         #: consumers that read, and do not read, records of open transactions
