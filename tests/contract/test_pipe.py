@@ -138,7 +138,7 @@ async def test_a_retired_generation_is_lost_for_the_publisher(publisher: Publish
     await publisher.open(START)
     await reader.claim()
     await reader.append(b"never taken")
-    await reader.retire()
+    await reader.end_any_generation()
     with pytest.raises(GenerationLost):
         await publisher.take(count=9, block_ms=1)
 
@@ -157,7 +157,7 @@ async def test_a_publisher_that_waits_for_an_entry_notices_at_once_that_its_gene
     async with asyncio.timeout(10):
         waiting = asyncio.create_task(publisher.take(count=9, block_ms=60_000))
         await eventually(partial(_is_blocked, redis))
-        await reader.give_up()
+        await reader.end_generation()
         with pytest.raises(GenerationLost, match="the reader has ended the generation"):
             await waiting
     await publisher.open(START)
@@ -196,7 +196,7 @@ async def test_a_reader_can_end_a_generation_of_which_redis_lost_writes(
     with pytest.raises(GenerationLost):
         await reader.append(b"two")
     assert await reader.claim() is None  # its own earlier claim blocks the generation
-    await reader.give_up()
+    await reader.end_generation()
     with pytest.raises(GenerationLost):
         await publisher.take(count=9, block_ms=1)
 
@@ -205,7 +205,7 @@ async def test_giving_up_an_old_generation_does_not_end_a_newer_one(publisher: P
     await publisher.open(START)
     await reader.claim()
     await publisher.open(START)
-    await reader.give_up()
+    await reader.end_generation()
     assert await reader.claim() == START
 
 
@@ -227,7 +227,7 @@ async def test_a_flushed_redis_ends_the_generation_and_a_new_one_can_be_opened(
 async def test_the_error_of_an_unreachable_redis_names_the_setting(pipeline: str) -> None:
     async with Redis.from_url("redis://127.0.0.1:1/0") as unreachable:
         with pytest.raises(RedisUnavailable, match=r"redis\.url"):
-            await ReaderEnd(unreachable, pipeline).retire()
+            await ReaderEnd(unreachable, pipeline).end_any_generation()
 
 
 async def test_everything_but_appending_works_when_redis_has_no_memory_left(
@@ -246,7 +246,7 @@ async def test_everything_but_appending_works_when_redis_has_no_memory_left(
         assert await reader.backlog() == 0
         await publisher.open(START)
         assert await reader.claim() == START
-        await reader.retire()
+        await reader.end_any_generation()
         with pytest.raises(GenerationLost):
             await publisher.trim()
     finally:

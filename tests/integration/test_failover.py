@@ -76,12 +76,12 @@ async def test_a_log_that_has_the_transactions_in_another_order_is_read_by_gtids
     place = msgspec.structs.replace(end.position, gtid_set=read_elsewhere)
     progress = msgspec.structs.replace(end, position=place)
     async with Hosts(settings(first)).connect(progress, Health()) as found:
-        assert found.dump_start == place
-        stream = await found.session.dump(found.dump_start, server_id=4711, follow=False)
+        assert found.binlog_start == place
+        stream = await found.session.dump(found.binlog_start, server_id=4711, follow=False)
         assert ids([event async for events in stream for event in events]) == [b"10"]
     in_order = msgspec.structs.replace(end, in_order=True)
     async with Hosts(settings(first)).connect(in_order, Health()) as found:
-        assert found.dump_start == Position("", end.position.file, end.position.offset)
+        assert found.binlog_start == Position("", end.position.file, end.position.offset)
 
 
 async def server_of(database: Database) -> Server:

@@ -150,7 +150,7 @@ async def test_t22_the_active_reader_continues_after_a_deposed_reader_claimed_a_
     consumer = await changes(f"{pipeline.name}.{schema}.ledger")
     async with connected(source) as run, Redis.from_url(redis_server.url) as redis:
         deposed = ReaderEnd(redis, pipeline.name)
-        await deposed.retire()
+        await deposed.end_any_generation()
         async with asyncio.timeout(10):
             while await deposed.claim() is None:
                 pass

@@ -40,7 +40,7 @@ async def read(redis: Any, source: Source, host: int, size: int) -> None:
     an entry has several transactions.
     """
     pipe = ReaderEnd(redis, _SETTINGS.name)
-    await pipe.retire()
+    await pipe.end_any_generation()
     while True:
         while (progress := await pipe.claim()) is None:
             pass
@@ -54,7 +54,7 @@ async def read(redis: Any, source: Source, host: int, size: int) -> None:
                     await pipe.append(msgspec.msgpack.encode(events))
                 else:
                     await pipe.backlog()
-        await pipe.give_up()
+        await pipe.end_generation()
 
 
 async def publish(redis: Any, kafka: MemoryKafka) -> None:
@@ -66,7 +66,7 @@ async def publish(redis: Any, kafka: MemoryKafka) -> None:
     topics: Any = _Topics()
     while True:
         publication = Publication(_SETTINGS, producer, topics, progress, known_claims(_SETTINGS, []))
-        await producer.require_not_replaced(progress)
+        await producer.recommit_progress(progress)
         await pipe.open(progress)
         with suppress(GenerationLost):
             await _publish(pipe, publication)

@@ -129,7 +129,7 @@ class MemoryProducer:
     async def limit_memory(self) -> None:
         """Do nothing: no record is buffered."""
 
-    async def require_not_replaced(self, progress: Progress) -> None:
+    async def recommit_progress(self, progress: Progress) -> None:
         if self._kafka.commits_to_open:
             await self.start_commit(progress)
             await self.finish_commit()

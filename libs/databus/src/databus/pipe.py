@@ -114,11 +114,11 @@ class ReaderEnd(_End):
         """The generation that was claimed last, in hex digits for the log."""
         return self._token.hex()
 
-    async def retire(self) -> None:
+    async def end_any_generation(self) -> None:
         """End the open generation, even if another reader claimed it; the publisher then opens a new one."""
         await self._call("retire", b"")
 
-    async def give_up(self) -> None:
+    async def end_generation(self) -> None:
         """End the generation that this reader claimed last, if it is still open.
 
         It may be open even if Redis refused an entry of this reader, because Redis may have lost writes.

@@ -66,8 +66,8 @@ class Producer(Batches, ABC):
         """Discard the records sent since the last commit, if possible. Raises the error of a failed delivery."""
 
     @abstractmethod
-    async def require_not_replaced(self, progress: Progress) -> None:
-        """Raise if Kafka reports that another publisher has replaced this one. Called before a generation is opened."""
+    async def recommit_progress(self, progress: Progress) -> None:
+        """Commit the progress again, before a generation opens: it fails if another publisher has replaced this one."""
 
     async def partitions(self, topic: str) -> int:
         """Return the number of a topic's partitions."""
@@ -123,7 +123,7 @@ class ExactlyOnce(Producer):
         await self._wait_for_commit()
         self.committing = None
 
-    async def require_not_replaced(self, progress: Progress) -> None:
+    async def recommit_progress(self, progress: Progress) -> None:
         """Commit the progress once more: Kafka rejects this if the publisher was replaced while it was paused."""
         await self.commit(progress)
 
@@ -170,7 +170,7 @@ class AtLeastOnce(Producer):
     async def finish_commit(self) -> None:
         """Do nothing: `start_commit` has waited."""
 
-    async def require_not_replaced(self, progress: Progress) -> None:
+    async def recommit_progress(self, progress: Progress) -> None:
         """Do nothing: without transactions Kafka fences nobody, and a commit here could set progress back."""
 
     async def abort(self) -> None:

@@ -103,7 +103,7 @@ def _by_rules(progress: Progress, rules: str) -> Progress:
 
 async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:
     """Open a generation at the progress."""
-    await producer.require_not_replaced(progress)
+    await producer.recommit_progress(progress)
     await pipe.open(progress)
     metrics.GENERATIONS_OPENED.inc()
 

@@ -16,7 +16,7 @@ from databus_changes.held_rows import HeldTransaction
 from databus_changes.prepared import PreparedTransactions
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
-from databus_reader.dump import open_dump
+from databus_reader.binlog_stream import open_binlog
 from databus_reader.prepared_scan import PreparedScan
 from databus_reader.source.hosts import SourceConnection
 
@@ -104,7 +104,7 @@ class EarlierTransactions:
             partial=self._settings.publisher.publish_partial,
         )
         first: Gtid | None = None
-        async for event, tables in self._events(session, connection.dump_start, tracker):
+        async for event, tables in self._events(session, connection.binlog_start, tracker):
             if isinstance(event, Gtid) and _begins(event, transaction):
                 first = event
             if first is None:
@@ -129,7 +129,7 @@ class EarlierTransactions:
         """Yield the events from a position up to the end of the binlog, each with the tables it may refer to."""
         settings = self._settings
         server_id = settings.second_server_id
-        async for events in await open_dump(settings, session, start, tracker, server_id=server_id, follow=False):
+        async for events in await open_binlog(settings, session, start, tracker, server_id=server_id, follow=False):
             self._health.beat()
             for event in events:
                 yield event, events.tables

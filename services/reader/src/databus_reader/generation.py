@@ -25,8 +25,8 @@ from databus_reader.backfill.insertions import Insertions
 from databus_reader.backfill.requests import taking_requests
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.baseline import Baseline
+from databus_reader.binlog_stream import open_binlog
 from databus_reader.cascade_loads import CascadeLoads
-from databus_reader.dump import open_dump
 from databus_reader.earlier_transactions import EarlierTransactions
 from databus_reader.entries import EntryWriter
 from databus_reader.forwarding import Forwarding
@@ -108,10 +108,10 @@ async def read_generation(
         parking.follow(backfills.look)
         cascades = CascadeLoads(settings, connection.host, states, tables, parking.pauses, backfills.look)
         await cascades.begin(session)
-        stream = await open_dump(
+        stream = await open_binlog(
             settings,
             session,
-            connection.dump_start,
+            connection.binlog_start,
             tracker,
             server_id=settings.server_id,
             follow=not until_idle or backfills.unfinished,

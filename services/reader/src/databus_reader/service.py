@@ -52,7 +52,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
         parking = Parking(settings, baseline, health)
         new_start = NewStart(settings, parking)
         switching = await start_switching(redis, settings.name, hosts)
-        await pipe.retire()
+        await pipe.end_any_generation()
         while True:
             progress = await _claim(pipe, health)
             with bound(generation=pipe.generation):
@@ -73,7 +73,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
                         return
                 except FatalError as error:
                     new_start.plan(error, progress)
-            await pipe.give_up()
+            await pipe.end_generation()
 
 
 async def _serve(
@@ -115,7 +115,7 @@ async def _serve(
     except UnknownTable as error:
         baseline.read_missing_tables(error)
     except asyncio.CancelledError:
-        await pipe.give_up()  # otherwise the publisher might go on waiting for the rest of a transaction
+        await pipe.end_generation()  # otherwise the publisher might go on waiting for the rest of a transaction
         raise
     except SourceUnavailable as error:
         await hosts.leave(progress, error)
@@ -138,7 +138,7 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
     while (progress := await pipe.claim()) is None:
         if waited >= _OPEN_SECONDS:
             health.down("waiting for the publisher to open a generation")
-            await pipe.retire()
+            await pipe.end_any_generation()
             waited = 0.0
         health.beat()
         waited += _CLAIM_SECONDS

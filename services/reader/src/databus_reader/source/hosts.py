@@ -59,7 +59,7 @@ class SourceConnection:
     in_order: bool
 
     @property
-    def dump_start(self) -> Position:
+    def binlog_start(self) -> Position:
         """The position to request the binlog from: only file and offset, if they mean the same as the GTID set.
 
         If the binlog is requested by GTID, the host may skip the rest of a file, and with it events without a GTID, for

@@ -8,7 +8,7 @@ from databus_changes.tracker import TableTracker
 _HEARTBEAT_SECONDS = 1.0
 
 
-async def open_dump(
+async def open_binlog(
     settings: Settings, session: Session, start: Position, tracker: TableTracker, *, server_id: int, follow: bool
 ) -> Stream:
     """Stream the binlog from a position; without `follow`, up to its current end."""
