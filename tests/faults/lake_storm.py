@@ -204,13 +204,16 @@ class LakeStorm:
     async def _reset(self, to: str) -> None:
         """Change rows, and tables too, while reader and publisher are stopped; then reset the pipeline, as an operator.
 
-        `to` is `latest`, so that these changes are never published, or `snapshot`, so that all rows are.
+        `to` is `latest`, so that these changes are never published, or `snapshot`, so that all rows are. After a
+        snapshot, nothing shows that a table is gone, so all statements on tables are published before.
         """
+        if to == "snapshot":
+            await observe.until_published(self._pair.primary, self.pipeline)
         for service in ("reader", "publisher"):
             if self.pipeline.pid(service):
                 self.pipeline.kill(service)
         await self._load.change_rows(Random(self._random.random()), 40)
-        if to == "latest":  # after a snapshot, nothing shows that a table is gone
+        if to == "latest":
             await self._load.change_tables(Random(self._random.random()), 6, 1)
         await self._operate("databus", "pipeline", "reset", "--to", to, "--yes")
         for service in ("reader", "publisher"):
