@@ -94,7 +94,7 @@ async def test_one_transaction_is_skipped_and_its_tables_are_healed(
     for wrong, why in (
         (transaction, f"{transaction} was published already"),
         (position, f"{position} was published already"),
-        (later, f"has no transaction {later} behind the pipeline's position"),
+        (later, f"has no transaction {later} after the pipeline's position"),
     ):
         code, _, said = await command("pipeline", "skip", "--transaction", wrong, "--yes")
         assert code == 1
