@@ -32,7 +32,7 @@ from databus_spark.table_changes import TableChanges
 from databus_spark.types import TypeOptions
 from databus_spark_sink.mirrors import Mirrors
 from databus_spark_sink.quarantine import Quarantine
-from databus_spark_sink.tables import Gap, TableStates
+from databus_spark_sink.tables import OTHER_RULES, Gap, TableStates
 
 log = get_logger(__name__)
 
@@ -80,6 +80,8 @@ class Lake:
         self._lost: dict[str, int] = {}
         #: ordinal of the last reset since the start of the sink
         self._reset = -1
+        #: the last transaction that was published by other rules, if the change log did not have it at the start
+        self._other_rules = -1
         if not self.is_loaded:
             self.tables.loaded = tables
         # They did not follow the change log meanwhile.
@@ -134,9 +136,13 @@ class Lake:
         """Park the tables that are published by other rules than before."""
         changed = self.tables.change_rules(self._rules, routes, self._last)
         self._mirrors.stop_retrying(changed)
-        # Nobody knows whether those without rows exist; only a dump of the pattern shows it.
-        empty = [name for name in changed if not self._mirrors.has_rows(name)]
-        if patterns := [each for each in self._patterns if any(TableFilter([each]).matches(*name) for name in empty)]:
+        self._load_patterns_of([name for name in changed if not self._mirrors.has_rows(name)])
+        if 0 <= self._last < routes.after:
+            self._other_rules = routes.after
+
+    def _load_patterns_of(self, names: list[TableName]) -> None:
+        """Let the patterns be loaded that these tables match: only a dump of a pattern shows whether a table exists."""
+        if patterns := [each for each in self._patterns if any(TableFilter([each]).matches(*name) for name in names)]:
             self.tables.request_loads(patterns)
 
     def park_tables_of(self, topic: str, reason: str, transaction: int, *, with_dropped: bool = True) -> bool:
@@ -230,7 +236,11 @@ class Lake:
         known = set(self.tables.known)
         new = [name for name, each in changes.items() if each.definitions and name not in known]
         for name in new:  # before they are known: this may be interrupted, and repeated
-            if (lost := self._lost_of(name)) >= changes[name].first:
+            if changes[name].first <= self._other_rules:
+                self._load_patterns_of([name])
+                self.tables.add_gaps({name: Gap(0, self._other_rules)})
+                self._mirrors.park(name, OTHER_RULES, self._other_rules)
+            elif (lost := self._lost_of(name)) >= changes[name].first:
                 self.tables.add_gaps({name: Gap(0, lost)})
                 self._mirrors.park(name, "earlier records of it are missing", lost)
         self.tables.add(new)

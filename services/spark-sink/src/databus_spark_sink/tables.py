@@ -30,6 +30,8 @@ _COLUMNS = (
     "schema string, table string, state string, reason string, heals boolean, transaction bigint, since double, "
     "gaps array<struct<first: bigint, last: bigint>>"
 )
+#: why a table is parked that was published by another rule
+OTHER_RULES = "it was published by another rule of publisher.routes before"
 
 
 class Parked(msgspec.Struct, frozen=True):
@@ -183,12 +185,11 @@ class TableStates:
         else:
             names = self.known
         if names or before != now or after != routes.after:
-            reason = "it was published by another rule of publisher.routes before"
             last = max(transaction, routes.after)
             # With the old rules still in the lake: if this is interrupted, it is done again.
             self.add_gaps(dict.fromkeys(names, Gap(transaction + 1, last)))
             self._rules, self._rules_after = now, routes.after
-            self.park_all(names, reason, last)
+            self.park_all(names, OTHER_RULES, last)
         return names
 
     def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:

@@ -93,12 +93,13 @@ class Cuts:
         found = await self._starts.find(state, ends, pattern)
         starts = found.offsets
         waiting = sum(ends[each] - start for each, start in starts.items())
-        last = progress.transaction
+        last, reset = progress.transaction, progress.reset
+        if reset and state.transaction < reset.transaction - 1 < last:
+            last = reset.transaction - 1  # a reset parks all known tables: also those that the records before it create
         # Kafka may show a transaction's records before its progress: `to_end` waits for the progress, too.
         later = await read_progress(self._settings, to_end=True)
-        reset = progress.reset
         is_small = all(ends[each] - start <= MAX_RECORDS for each, start in starts.items())
-        if later != progress or not is_small:  # else no transaction was committed while the ends were read
+        if last != progress.transaction or later != progress or not is_small:  # else the ends are those of `last`
             ends, last = await self._cut(starts, ends, state.transaction, last)
         return Batch(
             by_topic(starts),
