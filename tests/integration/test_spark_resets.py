@@ -10,6 +10,7 @@ from databus.events import Action, Row, Table
 from databus.progress import Routes
 from databus.routes import fingerprint
 from databus.settings import Publisher
+from databus_spark.formats import open_table
 from integration.sink import INSERT, ITEMS, Sink
 from integration.sink_peers import describe_table
 
@@ -135,3 +136,29 @@ async def test_a_table_that_the_sink_meets_in_records_of_other_rules_is_loaded_a
 
     assert sink.mirror(named) == [{"id": 1, "name": "***"}, {"id": 2, "name": "***"}]
     assert sink.health.degraded == ""
+
+
+@pytest.mark.lake
+@pytest.mark.parametrize("was_dropped_before", [True, False])
+async def test_a_lake_that_begins_after_a_reset_has_no_rows_of_a_table_that_is_gone(
+    sink: Sink, caplog: pytest.LogCaptureFixture, was_dropped_before: bool
+) -> None:
+    """The dump lacks the table, so its topic is read from the beginning. The reset may have left out its DROP."""
+    publisher = sink.publisher
+    await publisher.send((GONE, Action.CREATE, b"CREATE TABLE gone"), (GONE, INSERT, [[b"1"]]))
+    if was_dropped_before:
+        await publisher.send((GONE, Action.DROP, b"DROP TABLE gone"))
+    await publisher.begin_again()
+    sink.dump({ITEMS: [[b"1", b"one"]]}, kafka_offsets={}, transaction=publisher.transaction_number)
+    await publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    sink.use(heal="auto")
+    rows: dict[Table, list[Row]] = {ITEMS: [[b"1", b"one"], [b"2", b"two"]]}
+    sink.dumps.on_request = [sink.dumps.manifest(publisher.position, rows)]
+
+    await sink.run()
+
+    has_mirror = open_table(sink.spark, sink.lake.mirror("shop", "gone")).exists
+    assert (sink.mirror(GONE) if has_mirror else []) == []
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 2]
+    assert sink.health.degraded == ""
+    assert ("all tables are loaded again" in caplog.text) != was_dropped_before, "then no second dump is needed"

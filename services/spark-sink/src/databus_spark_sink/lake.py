@@ -177,12 +177,13 @@ class Lake:
         self._reset = reset.transaction
         self.tables.add_gaps(dict.fromkeys(self.tables.known, Gap(reset.transaction, reset.transaction)))
         names = [name for name in self.tables.known if not self._mirrors.has_all(name, reset.transaction)]
-        if self.tables.known and not names:
-            return  # a dump that is newer than the reset has all
+        behind = [name for name in names if self._mirrors.has_rows(name)]
+        if not behind and len(names) < len(self.tables.known):
+            return  # a dump that is newer than the reset has all; the others were dropped before it
         log.warning(LogEvent.RECORDS_MISSING, "the pipeline was reset: all tables are loaded again")
         if reset.snapshot:
             later = {name for name, each in self.tables.parked.items() if each.transaction > reset.transaction}
-            names = [name for name in names if self._mirrors.has_rows(name) and name not in later]
+            names = [name for name in behind if name not in later]
         else:
             self.tables.request_loads(self._patterns)
         reason = "the pipeline was reset, and publishes all rows again" if reset.snapshot else "the pipeline was reset"
