@@ -62,7 +62,9 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
 
 
 def _require_none_parked(spark: SparkSession, layout: Layout) -> None:
-    if parked := TableStates(spark, layout.tables).out_of_date:
+    with _reporting(f"the lake in {layout.root} cannot be read"):
+        parked = TableStates(spark, layout.tables).out_of_date
+    if parked:
         tables = first_names([full_name(*name) for name in parked])
         raise FatalError(
             f"everything in Kafka is in the lake, but mirrors are parked: {tables} (the reasons are in "

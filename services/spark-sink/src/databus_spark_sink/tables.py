@@ -220,14 +220,14 @@ class TableStates:
             table = full_name(*name)
             text = f"the mirror of {table} is parked, because {reason}; all other tables flow; {each.advice(table)}"
             log.error(LogEvent.MIRROR_PARKED, text, table=table)
-        self._write({**parked})
+        self._write(parked)
 
     def _parked(self, name: TableName, reason: str, transaction: int, *, heals: bool) -> Parked:
         """Return the state of a table that is parked, maybe once more: its dump must have all that was in doubt."""
         before = self._states.get(name)
         return Parked(reason, heals, max(transaction, before.transaction if before else -1), time.time())
 
-    def _write(self, changed: dict[TableName, Parked | None]) -> None:
+    def _write(self, changed: Mapping[TableName, Parked | None]) -> None:
         with self._lock:
             if (self._table.text() if self._table.exists else "") != self._text:
                 raise LakeUnavailable(f"another sink writes to {self._table.path}: stop one of them")

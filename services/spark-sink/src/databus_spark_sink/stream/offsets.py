@@ -119,7 +119,7 @@ async def stable_ends(
             raise KafkaUnavailable(
                 f"topic {late[0].topic}, partition {late[0].partition}: a transaction before offset {ends[late[0]]} is "
                 f"open for more than {longest:g} s, longer than publisher.transaction_timeout permits, and hides what "
-                "is behind it: look for its producer with kafka-transactions.sh find-hanging, and end it with abort"
+                "comes after it: look for its producer with kafka-transactions.sh find-hanging, and end it with abort"
             )
         await asyncio.sleep(_END_SECONDS)
 
