@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import SparkSession
 
@@ -10,6 +11,7 @@ from databus.events import Action, Row, Table
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.settings import Spark as SparkSection
+from databus_spark.changelog import ChangeLog
 from databus_spark.layout import Layout
 from databus_spark_sink import service
 from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, read_with_spark
@@ -72,6 +74,21 @@ class Sink:
         """Read columns of a change log, in order."""
         query = f"SELECT {columns} FROM t WHERE _table = '{table.name}' ORDER BY _seq, _row"
         return [tuple(row.values()) for row in self.read(self.lake.changes, query)]
+
+
+class Killed(Exception):
+    """The sink is killed."""
+
+
+def kill_after_append(patch: pytest.MonkeyPatch) -> None:
+    """Let the sink be killed when it has written a batch to the change log, and nothing of it to a mirror."""
+    append = ChangeLog.append
+
+    def append_and_die(*arguments: Any, **more: Any) -> None:
+        append(*arguments, **more)
+        raise Killed
+
+    patch.setattr(ChangeLog, "append", append_and_die)
 
 
 async def delete_topic(sink: Sink, admin: AIOKafkaAdminClient, table: Table) -> str:

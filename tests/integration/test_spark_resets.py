@@ -11,7 +11,7 @@ from databus.progress import Routes
 from databus.routes import fingerprint
 from databus.settings import Publisher
 from databus_spark.formats import open_table
-from integration.sink import INSERT, ITEMS, Sink
+from integration.sink import INSERT, ITEMS, Killed, Sink, kill_after_append
 from integration.sink_peers import describe_table
 
 pytestmark = leaves_sockets
@@ -115,7 +115,10 @@ async def test_a_table_that_the_sink_meets_just_before_a_reset_is_loaded_again(s
 
 
 @pytest.mark.lake
-async def test_a_table_that_the_sink_meets_in_records_of_other_rules_is_loaded_again(sink: Sink) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_a_table_that_the_sink_meets_in_records_of_other_rules_is_loaded_again(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: []})
     publisher.routes = before = Routes(fingerprint(sink.settings.publisher.rules))
@@ -131,6 +134,10 @@ async def test_a_table_that_the_sink_meets_in_records_of_other_rules_is_loaded_a
     sink.use(heal="auto")
     rows: dict[Table, list[Row]] = {ITEMS: [[b"1", b"one"]], named: [[b"1", b"***"], [b"2", b"***"]]}
     sink.dumps.on_request = [sink.dumps.manifest(publisher.position, rows)]
+    if is_killed:
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            kill_after_append(patch)
+            await sink.run()
 
     await sink.run()
 

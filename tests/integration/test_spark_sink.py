@@ -7,9 +7,8 @@ from databus.events import Action
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
 from databus.settings import Settings
-from databus_spark_sink.lake import Lake
 from databus_spark_sink.stream import cuts
-from integration.sink import DELETE, INSERT, ITEMS, UPDATE, Sink
+from integration.sink import DELETE, INSERT, ITEMS, UPDATE, Killed, Sink, kill_after_append
 from integration.sink_peers import describe_table
 
 pytestmark = leaves_sockets
@@ -100,11 +99,10 @@ async def test_a_sink_that_was_killed_after_the_change_log_was_written_catches_u
     sink.dump({ITEMS: [[b"1", b"one"]], other: []})
     await sink.run()
     await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]), (other, INSERT, [[b"1"]]))
-    with monkeypatch.context() as patch:
-        patch.setattr(Lake, "_follow", lambda *_: (_ for _ in ()).throw(InterruptedError))
-        with pytest.raises(InterruptedError):
-            await sink.run()
-    assert len(sink.mirror(ITEMS)) == 1
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_after_append(patch)
+        await sink.run()
+    assert (len(sink.mirror(ITEMS)), len(sink.changes(ITEMS))) == (1, 1)
     await sink.publisher.send((ITEMS, UPDATE, [[b"2", b"two"], [b"3", b"three"]]))
 
     await sink.run()

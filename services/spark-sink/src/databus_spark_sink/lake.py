@@ -80,8 +80,6 @@ class Lake:
         self._lost: dict[str, int] = {}
         #: ordinal of the last reset since the start of the sink
         self._reset = -1
-        #: the last transaction that was published by other rules, if the change log did not have it at the start
-        self._other_rules = -1
         if not self.is_loaded:
             self.tables.loaded = tables
         # They did not follow the change log meanwhile.
@@ -93,7 +91,7 @@ class Lake:
             others = self._mirrors.with_other_types() if self.is_loaded else []
             self.tables.change_types(types, others, self._last)
         if self.is_loaded:  # the sink may have been stopped before all mirrors had the last batch
-            self._follow(self.log.changes(self.state.mirrored, self._last))
+            self._follow(self.log.changes(self.state.mirrored, self._last), self.state.mirrored)
 
     def close(self) -> None:
         """Wait until the mirrors that are being written are complete."""
@@ -137,8 +135,6 @@ class Lake:
         changed = self.tables.change_rules(self._rules, routes, self._last)
         self._mirrors.stop_retrying(changed)
         self._load_patterns_of([name for name in changed if not self._mirrors.has_rows(name)])
-        if 0 <= self._last < routes.after:
-            self._other_rules = routes.after
 
     def _load_patterns_of(self, names: list[TableName]) -> None:
         """Let the patterns be loaded that these tables match: only a dump of a pattern shows whether a table exists."""
@@ -220,15 +216,18 @@ class Lake:
         if not is_appended:
             raise LakeUnavailable(f"another sink writes to {self.layout.root}: stop one of them")
         before, self.state = self.state, end
-        self._follow(self.log.changes(before.transaction, end.transaction))
+        self._follow(self.log.changes(before.transaction, end.transaction), before.transaction)
         SINK_BATCHES.inc()
 
     def catch_up(self) -> None:
         """Bring mirrors that are behind to the change log's state."""
-        self._follow({})
+        self._follow({}, self._last)
 
-    def _follow(self, changes: dict[TableName, TableChanges]) -> None:
-        """Bring the mirrors of these tables, and of those that are behind, to the change log's state."""
+    def _follow(self, changes: dict[TableName, TableChanges], after: int) -> None:
+        """Bring the mirrors of these tables, and of those that are behind, to the change log's state.
+
+        `changes` are those of the transactions after `after`, which is -1 for the first batch of a lake.
+        """
         unknown = changes.pop(UNKNOWN, TableChanges())
         if unknown.statements or any(s.action == "invalid" for each in changes.values() for s in each.statements):
             self._quarantine.follow(self._last)
@@ -237,10 +236,11 @@ class Lake:
         known = set(self.tables.known)
         new = [name for name, each in changes.items() if each.definitions and name not in known]
         for name in new:  # before they are known: this may be interrupted, and repeated
-            if changes[name].first <= self._other_rules:
+            # The first batch may have old topics of tables that were dropped before the dump.
+            if after >= 0 and changes[name].first <= (last := self.tables.rules_after):
                 self._load_patterns_of([name])
-                self.tables.add_gaps({name: Gap(0, self._other_rules)})
-                self._mirrors.park(name, OTHER_RULES, self._other_rules)
+                self.tables.add_gaps({name: Gap(0, last)})
+                self._mirrors.park(name, OTHER_RULES, last)
             elif (lost := self._lost_of(name)) >= changes[name].first:
                 self.tables.add_gaps({name: Gap(0, lost)})
                 self._mirrors.park(name, "earlier records of it are missing", lost)

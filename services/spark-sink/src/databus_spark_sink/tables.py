@@ -100,14 +100,15 @@ class TableStates:
         #: patterns of `spark.tables` at the last start of a sink
         self.patterns: list[str] = []
         self._rules: list[dict[str, Any]] | None = None
-        self._rules_after = 0
+        #: ordinal of the last transaction that was published by other rules
+        self.rules_after = 0
         self._text = ""
         if self._table.exists:
             self._text = self._table.text()
             if self._text:
                 settings = msgspec.json.decode(self._text, type=_Settings)
                 self.types, self.patterns, self.loaded = settings.types, settings.followed, settings.loaded
-                self._rules, self._rules_after = settings.rules, settings.rules_after
+                self._rules, self.rules_after = settings.rules, settings.rules_after
             for row in self._table.read().collect():
                 is_parked = row.state == "parked"
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
@@ -176,7 +177,7 @@ class TableStates:
 
         If the publisher's rules have changed several times, nobody knows by which ones, so all are parked.
         """
-        before, after, now = self._rules, self._rules_after, described(rules)
+        before, after, now = self._rules, self.rules_after, described(rules)
         if before is None or (before == now and after == routes.after):
             names = []
         elif after == routes.after or (after, fingerprint_of(before)) == (routes.before_after, routes.before):
@@ -188,7 +189,7 @@ class TableStates:
             last = max(transaction, routes.after)
             # With the old rules still in the lake: if this is interrupted, it is done again.
             self.add_gaps(dict.fromkeys(names, Gap(transaction + 1, last)))
-            self._rules, self._rules_after = now, routes.after
+            self._rules, self.rules_after = now, routes.after
             self.park_all(names, OTHER_RULES, last)
         return names
 
@@ -236,7 +237,7 @@ class TableStates:
             rows = [_row(name, parked, self.gaps(name)) for name, parked in sorted(self._states.items())]
             states = local_rows(self._table.spark, rows, _COLUMNS)
             settings = _Settings(
-                self.types, self.patterns, self.loaded, self._rules, self._rules_after, secrets.token_hex(4)
+                self.types, self.patterns, self.loaded, self._rules, self.rules_after, secrets.token_hex(4)
             )
             text = msgspec.json.encode(settings).decode()
             self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), text)
