@@ -19,11 +19,11 @@ COPY libs/binlog libs/binlog
 RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/binlog
 COPY libs/wire libs/wire
 RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/wire
-COPY libs/databus libs/databus
+COPY libs/core libs/core
 COPY libs/changes libs/changes
 COPY libs/messages libs/messages
 COPY libs/spark libs/spark
-RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/databus ./libs/changes ./libs/messages ./libs/spark
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/core ./libs/changes ./libs/messages ./libs/spark
 ARG SERVICE
 COPY services/${SERVICE} services/${SERVICE}
 RUN pip wheel --no-build-isolation --no-deps -w /wheels ./services/${SERVICE}

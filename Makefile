@@ -120,7 +120,7 @@ lock: $(VENV)/uv ## Update all dependencies and write the lock files in requirem
 	$(UV) lock --upgrade
 	$(UV) export $(EXPORT) --all-packages --all-groups -o requirements/dev.txt
 	for image in $(IMAGES); do $(UV) export $(EXPORT) --package databus-$$image --no-dev -o requirements/$$image.txt; done
-	$(UV) export $(EXPORT) --package databus --no-dev -o requirements/databus.txt
+	$(UV) export $(EXPORT) --package databus-cli --no-dev -o requirements/cli.txt
 	$(UV) export $(EXPORT) --only-group build -o requirements/build.txt
 EXPORT := --quiet --frozen --no-emit-workspace --no-header --format requirements-txt
 

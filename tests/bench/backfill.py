@@ -23,11 +23,11 @@ from served import CONSOLE
 from workloads import WORKLOADS, sysbench_row
 from writer import Pace
 
-from databus import names
-from databus.kafka_compacted import following
-from databus.kafka_table_states import write_backfills
-from databus.settings import Settings, load
-from databus.table_states import TableStates, new_backfills
+from databus_core import names
+from databus_core.kafka_compacted import following
+from databus_core.kafka_table_states import write_backfills
+from databus_core.settings import Settings, load
+from databus_core.table_states import TableStates, new_backfills
 from devstack import Server
 from devstack.pipeline import Pipeline
 

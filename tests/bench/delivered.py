@@ -9,7 +9,7 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from served import Log
 
-from databus.progress import decode_progress
+from databus_core.progress import decode_progress
 from devstack import Server
 
 

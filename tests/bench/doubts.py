@@ -22,11 +22,11 @@ from rich.progress import track
 from served import CONSOLE
 from writer import Pace
 
-from databus import names
-from databus.kafka_compacted import following
-from databus.kafka_table_states import write_backfills
-from databus.settings import load
-from databus.table_states import TableStates, new_backfills
+from databus_core import names
+from databus_core.kafka_compacted import following
+from databus_core.kafka_table_states import write_backfills
+from databus_core.settings import load
+from databus_core.table_states import TableStates, new_backfills
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import run

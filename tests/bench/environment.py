@@ -12,8 +12,8 @@ from typing import Any
 from aiokafka.admin import NewTopic
 from delivered import count
 
-from databus import kafka_client
-from databus.settings import Kafka
+from databus_core import kafka_client
+from databus_core.settings import Kafka
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline
 

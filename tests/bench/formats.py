@@ -18,11 +18,11 @@ from rich.progress import track
 from served import CONSOLE
 from workloads import WORKLOADS, sysbench_row, typed_row
 
-from databus.events import Action, Begin, Row, Table
 from databus_binlog import float_text
 from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import parse_statement
+from databus_core.events import Action, Begin, Row, Table
 from databus_messages.formats import AnyFormat, find, known
 from databus_messages.formats.base import Change, MessageSource, Record, TransactionEnd
 from databus_wire.packed_rows import PackedRows

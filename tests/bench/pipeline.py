@@ -29,7 +29,7 @@ from rich.progress import track
 from served import CLIENT_CPU, CONSOLE, Log, served
 from workloads import WORKLOADS, Workload
 
-from databus import names
+from databus_core import names
 from devstack import Server
 from devstack.pipeline import Pipeline
 

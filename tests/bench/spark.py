@@ -19,9 +19,9 @@ from served import CONSOLE, Log, served
 from spark_session import LAKE, Cost, measured, session
 from workloads import WORKLOADS
 
-from databus import names
-from databus.kafka_progress import read_progress
-from databus.settings import Settings, load
+from databus_core import names
+from databus_core.kafka_progress import read_progress
+from databus_core.settings import Settings, load
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records

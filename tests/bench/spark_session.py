@@ -10,7 +10,7 @@ from pathlib import Path
 from environment import cpu
 from pyspark.sql import SparkSession
 
-from databus.settings import Spark
+from databus_core.settings import Spark
 from databus_spark.layout import Layout
 from databus_spark_sink.session import open_session
 from devstack import jars

@@ -19,8 +19,8 @@ from rich.progress import track
 from served import CONSOLE
 from spark_session import LAKE, Cost, measured, session
 
-from databus import kafka_client
-from databus.settings import Settings, load
+from databus_core import kafka_client
+from databus_core.settings import Settings, load
 from databus_spark.layout import Layout
 from databus_spark.records import read_records
 from databus_spark.types import TypeOptions

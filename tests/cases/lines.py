@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from cases.case import Case
-from databus.errors import PoisonError
+from databus_core.errors import PoisonError
 from databus_messages.message import Message
 from databus_messages.routing.partitions import Partition
 

@@ -10,16 +10,16 @@ from contextlib import asynccontextmanager
 from cases.case import Case, Step
 from cases.lines import lines_of
 from common.connections import Print, printing, session_on
-from databus.errors import START_OVER, DatabusError
-from databus.kafka_history import SchemaHistory
-from databus.progress import Progress
-from databus.settings import Publisher, Source
 from databus_binlog import Position
 from databus_binlog.session import Session, Stream
 from databus_changes.catalog import read_table
 from databus_changes.ddl.dialect import dialect_of
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
+from databus_core.errors import START_OVER, DatabusError
+from databus_core.kafka_history import SchemaHistory
+from databus_core.progress import Progress
+from databus_core.settings import Publisher, Source
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import MessageSource
 from databus_messages.outputs import plan_outputs

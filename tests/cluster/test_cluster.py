@@ -17,7 +17,7 @@ import pytest
 from cluster.servers import ObjectStore, SparkCluster, command_lines
 from common.spark import FEW_ROWS
 from common.waiting import eventually
-from databus.events import Action
+from databus_core.events import Action
 from devstack import Server
 from devstack.ports import HOST, free_ports
 from devstack.process import ENVIRONMENT

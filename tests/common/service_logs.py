@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from databus.log_events import LogEvent
+from databus_core.log_events import LogEvent
 
 _UNEXPECTED = re.compile(
     rf"\b({LogEvent.CRASHED}|{LogEvent.BACKGROUND_ERROR}|Traceback|never retrieved|was destroyed|Unclosed)\b"

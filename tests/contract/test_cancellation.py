@@ -9,15 +9,15 @@ from contextlib import suppress
 import pytest
 from redis.asyncio import Redis
 
-from databus import names
-from databus.election import holding
-from databus.events import Heartbeat
-from databus.leases.redis import RedisLease
-from databus.pipe import PublisherEnd, ReaderEnd
-from databus.progress import Progress
-from databus.runtime import Health
-from databus.settings import Source
-from databus.source_connection import connect_source
+from databus_core import names
+from databus_core.election import holding
+from databus_core.events import Heartbeat
+from databus_core.leases.redis import RedisLease
+from databus_core.pipe import PublisherEnd, ReaderEnd
+from databus_core.progress import Progress
+from databus_core.runtime import Health
+from databus_core.settings import Source
+from databus_core.source_connection import connect_source
 from databus_reader.entries import EntryWriter
 from devstack import Server
 

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from common.connections import Execute
-from databus.events import Row
-from databus.settings import Source
 from databus_binlog.session import Session
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.chunks import ChunkReader, whole_table
 from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.keys import chunk_key
+from databus_core.events import Row
+from databus_core.settings import Source
 from devstack import Server
 
 

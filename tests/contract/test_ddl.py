@@ -8,8 +8,6 @@ import pytest
 from asyncmy.errors import MySQLError
 
 from common.connections import Execute, session_on
-from databus.errors import CannotApply
-from databus.events import Column, Table
 from databus_binlog import Position, Query
 from databus_binlog.session import Session
 from databus_changes.catalog import read_tables
@@ -17,6 +15,8 @@ from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import dialect_of
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.tables import TableName
+from databus_core.errors import CannotApply
+from databus_core.events import Column, Table
 from devstack import Kind, Server
 
 Tables = dict[TableName, Table]

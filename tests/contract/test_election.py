@@ -13,12 +13,12 @@ import pytest
 from redis.asyncio import Redis
 
 from contract.kubernetes_leases import NAMESPACE, LeaseApi, serving
-from databus import election, metrics, names
-from databus.election import LeaderLease, holding
-from databus.errors import Fenced, InvalidSettings, KubernetesUnavailable, LeadershipLost, RedisUnavailable
-from databus.leases.kubernetes import KubernetesLease, connect_kubernetes
-from databus.leases.redis import RedisLease
-from databus.runtime import Health
+from databus_core import election, metrics, names
+from databus_core.election import LeaderLease, holding
+from databus_core.errors import Fenced, InvalidSettings, KubernetesUnavailable, LeadershipLost, RedisUnavailable
+from databus_core.leases.kubernetes import KubernetesLease, connect_kubernetes
+from databus_core.leases.redis import RedisLease
+from databus_core.runtime import Health
 from devstack import Server
 from devstack.certificates import Authority
 

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from common.connections import Execute, session_on
-from databus.kafka_history import SchemaHistory
-from databus.settings import Source
 from databus_binlog import Query
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.doubts import Doubt
 from databus_changes.narrowing import narrowed
 from databus_changes.statements import StatementReader
 from databus_changes.tracker import TableTracker
+from databus_core.kafka_history import SchemaHistory
+from databus_core.settings import Source
 from devstack import Server
 
 TABLES = [

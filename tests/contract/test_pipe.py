@@ -1,4 +1,4 @@
-"""`databus.pipe` on a real Redis: which reader may append, which losses each end notices, and Redis without memory."""
+"""`databus_core.pipe` on a real Redis: who may append, which losses each end notices, and Redis without memory."""
 
 import asyncio
 import secrets
@@ -9,13 +9,13 @@ import pytest
 from redis.asyncio import Redis
 
 from common.waiting import eventually
-from databus import names
-from databus.errors import GenerationLost, RedisUnavailable
-from databus.events import Heartbeat
-from databus.pipe import PublisherEnd, ReaderEnd
-from databus.progress import Progress
-from databus.runtime import Health
 from databus_binlog import Position
+from databus_core import names
+from databus_core.errors import GenerationLost, RedisUnavailable
+from databus_core.events import Heartbeat
+from databus_core.pipe import PublisherEnd, ReaderEnd
+from databus_core.progress import Progress
+from databus_core.runtime import Health
 from databus_reader.entries import EntryWriter
 from devstack import Server
 

@@ -9,13 +9,13 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
-from databus import names, pipe
+from databus_core import names, pipe
 from devstack import Server
 from model.memory_redis import MemoryRedis
 from model.turns import Fate
 
 LIBRARY = names.function_library(pipe._SOURCE)
-#: tokens of generations (databus.pipe explains the term), some of them more likely than others
+#: tokens of generations (databus_core.pipe explains the term), some of them more likely than others
 TOKENS = (b"g1", b"g1", b"g1", b"g1", b"g2", b"")
 #: tokens with which readers claim a generation
 CLAIMS = (b"r1", b"r1", b"r1", b"r2")

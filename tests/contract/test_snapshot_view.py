@@ -8,9 +8,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from common.connections import Execute, connected
-from databus.errors import SchemaMismatch
-from databus.events import Table
-from databus.settings import Source
 from databus_binlog import Position
 from databus_binlog.errors import TableChanged
 from databus_binlog.session import Session
@@ -18,6 +15,9 @@ from databus_changes.catalog import read_table
 from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.select import select
 from databus_changes.snapshot.view import open_view, start_current_view, start_view
+from databus_core.errors import SchemaMismatch
+from databus_core.events import Table
+from databus_core.settings import Source
 from devstack import Server
 
 

@@ -4,8 +4,8 @@ import secrets
 
 from redis.asyncio import Redis
 
-from databus import switch
-from databus.switch import SwitchResult
+from databus_core import switch
+from databus_core.switch import SwitchResult
 from devstack import Server
 
 PIPELINE = secrets.token_hex(4)

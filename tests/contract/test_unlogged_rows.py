@@ -6,14 +6,14 @@ from collections.abc import Mapping
 import pytest
 
 from common.connections import Execute, session_on
-from databus.kafka_history import SchemaHistory
-from databus.settings import Source
 from databus_binlog import Position, Query, Rows
 from databus_binlog.session import Session
 from databus_changes.ddl.dialect import dialect_of
 from databus_changes.doubts import Doubt, Reason
 from databus_changes.statements import StatementReader
 from databus_changes.tracker import TableTracker
+from databus_core.kafka_history import SchemaHistory
+from databus_core.settings import Source
 from devstack import Kind, Server
 
 PARTITIONS = ", ".join(f"PARTITION p{n} VALUES LESS THAN ({n}0)" for n in range(1, 10))

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from databus import kafka_client, kafka_errors
-from databus.errors import InvalidSettings, SourceNotReady
-from databus.kafka_client import admin
-from databus.redis_connection import connect_redis
-from databus.settings import Settings
-from databus.source_connection import connect_source
-from databus.wrong_server import wrong_server
+from databus_core import kafka_client, kafka_errors
+from databus_core.errors import InvalidSettings, SourceNotReady
+from databus_core.kafka_client import admin
+from databus_core.redis_connection import connect_redis
+from databus_core.settings import Settings
+from databus_core.source_connection import connect_source
+from databus_core.wrong_server import wrong_server
 from devstack import Server
 
 

@@ -113,7 +113,7 @@ async def _redis_rewound(rig: Rig, random: Random) -> None:
     with tempfile.TemporaryDirectory() as folder:
         old = Path(folder) / "old"
         await asyncio.to_thread(shutil.copytree, rig.redis_data, old)
-        if random.random() < 0.5:  # then a new generation (see databus.pipe) is opened; otherwise the old one stays
+        if random.random() < 0.5:  # then a new generation (databus_core.pipe) is opened; otherwise the old one stays
             await rig.kill("publisher")
         await rig.progress(random.randint(1, 100))
         await asyncio.to_thread(rig.stack.kill, "redis")

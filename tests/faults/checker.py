@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from databus import names
+from databus_core import names
 from devstack import Server
 from devstack.replication import run
 from faults.copies import Copy, Violation

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from random import Random
 
-from databus.errors import BackfillConflict, RetryableError
-from databus.kafka_table_states import read_states
-from databus.settings import Settings
-from databus.table_states import TableStates, Wanted
 from databus_changes.backfill_requests import change, request
 from databus_changes.backfill_tables import BackfillRequest
+from databus_core.errors import BackfillConflict, RetryableError
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import Settings
+from databus_core.table_states import TableStates, Wanted
 from faults.checker import Stuck
 from faults.copies import Violation
 from faults.ledger import Book

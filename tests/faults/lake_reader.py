@@ -12,9 +12,9 @@ from typing import Any
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from databus.settings import Spark
-from databus.settings.rules import Rule
 from databus_changes.tables import TableName
+from databus_core.settings import Spark
+from databus_core.settings.rules import Rule
 from databus_spark.compare import Differences
 from databus_spark.layout import Layout
 from databus_spark_sink.session import open_session

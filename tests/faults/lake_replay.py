@@ -6,8 +6,8 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from databus.settings.rules import Rule
 from databus_changes.tables import TableName
+from databus_core.settings.rules import Rule
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import Differences, differences
 from databus_spark.definitions import key_columns

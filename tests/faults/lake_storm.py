@@ -19,7 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from cluster.servers import SparkCluster
 from common.waiting import eventually
-from databus.settings import load
+from databus_core.settings import load
 from databus_spark_sink.loads.requests import FAILED
 from devstack import Server
 from devstack.demo import observe

@@ -17,8 +17,8 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from redis.asyncio import Redis
 
-from databus import names
-from databus.settings import load
+from databus_core import names
+from databus_core.settings import load
 from devstack import Kind, Stack
 from devstack.pipeline import Pipeline, Service
 from devstack.process import tail

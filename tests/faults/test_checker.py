@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from aiokafka import TopicPartition
 
-from databus import names
+from databus_core import names
 from devstack.server import at
 from faults.checker import Checker
 from faults.copies import Violation

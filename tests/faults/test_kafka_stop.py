@@ -11,8 +11,8 @@ import aiokafka
 import pytest
 from aiokafka.errors import KafkaError
 
-from databus.kafka_stop import stop_producer
-from databus.logs import report_background_error
+from databus_core.kafka_stop import stop_producer
+from databus_core.logs import report_background_error
 from devstack import Stack
 from faults.proxy import Proxy
 

@@ -7,10 +7,10 @@ import pytest
 
 from common.connections import connected, session_on
 from common.pipelines import Consume, MakePipeline, run_until_idle, upserted
-from databus.kafka_progress import read_progress
-from databus.kafka_table_states import read_states
-from databus.settings import load
 from databus_cli.__main__ import main
+from databus_core.kafka_progress import read_progress
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import load
 from devstack import Kind, Server, Stack
 
 _RESET = {"mariadb": "RESET MASTER", "mysql": "RESET BINARY LOGS AND GTIDS"}

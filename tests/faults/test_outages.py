@@ -15,9 +15,9 @@ from common.fork_server import ForkServer
 from common.pipelines import Changes, Consume
 from common.service_logs import lines, unexpected
 from common.waiting import eventually
-from databus import names
-from databus.kafka_stop import stop_producer
-from databus.log_events import LogEvent
+from databus_core import names
+from databus_core.kafka_stop import stop_producer
+from databus_core.log_events import LogEvent
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 from faults.proxy import Proxy

@@ -13,8 +13,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from common.connections import Execute
 from common.pipelines import MakePipeline
-from databus.kafka_progress import read_progress
-from databus.settings import Settings
+from databus_core.kafka_progress import read_progress
+from databus_core.settings import Settings
 from devstack import Kind, Server
 from devstack.pipeline import Pipeline
 

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from common.connections import connected
 from common.pipelines import MakePipeline
-from databus import names
+from databus_core import names
 from devstack import Kind, Server, Stack
 from devstack.pipeline import Pipeline
 

@@ -7,9 +7,9 @@ import pytest
 from common.connections import Execute, session_on
 from common.pipelines import MakePipeline
 from common.waiting import eventually
-from databus.kafka_progress import read_progress
-from databus.progress import Progress
-from databus.settings import Settings
+from databus_core.kafka_progress import read_progress
+from databus_core.progress import Progress
+from databus_core.settings import Settings
 from devstack import Server
 from devstack.pipeline import Pipeline
 

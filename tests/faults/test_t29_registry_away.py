@@ -20,7 +20,7 @@ def source(mariadb: Server) -> Server:
 
 
 def opened(pipeline: Pipeline) -> int:
-    """Count the generations (see `databus.pipe`) so far. A start may open two: a starting reader ends an open one."""
+    """Count the generations (see `databus_core.pipe`) so far. A start may open two: it ends an open one."""
     return pipeline.log("publisher").read_text().count(" generation_opened: ")
 
 

@@ -9,13 +9,13 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.records_to_delete import RecordsToDelete
 
 from common.pipelines import MakePipeline
-from databus.errors import ProgressCorrupt
-from databus.kafka_progress import read_progress
-from databus.names import progress_topic
-from databus.progress import Progress, encode_progress
-from databus.settings import Settings
 from databus_binlog import Position
 from databus_cli.__main__ import main
+from databus_core.errors import ProgressCorrupt
+from databus_core.kafka_progress import read_progress
+from databus_core.names import progress_topic
+from databus_core.progress import Progress, encode_progress
+from databus_core.settings import Settings
 from devstack import Server
 
 _GOOD = encode_progress(Progress(Position("", "binlog.000001", 4), 7))

@@ -8,12 +8,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from common.connections import Execute
 from common.pipelines import Consume, MakePipeline, run_until_idle
-from databus import names
-from databus.kafka_history import SchemaHistory, read_history
-from databus.kafka_progress import read_progress
-from databus.progress import Progress, Reset
-from databus.settings import load
 from databus_cli.__main__ import main
+from databus_core import names
+from databus_core.kafka_history import SchemaHistory, read_history
+from databus_core.kafka_progress import read_progress
+from databus_core.progress import Progress, Reset
+from databus_core.settings import load
 from devstack import Server
 from devstack.pipeline import Pipeline
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from databus.settings import Source
 from databus_binlog import AnyEvent, TableMap
 from databus_cli.binlog.files import read_files
 from databus_cli.binlog.messages import Messages
+from databus_core.settings import Source
 from devstack import Kind
 from golden.registry import registry
 

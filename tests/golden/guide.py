@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from databus.settings import Source
 from databus_binlog import Gtid, Query
 from databus_cli.binlog.messages import Messages
+from databus_core.settings import Source
 from golden.cases import Case, events, without_volatile
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "formats.md"

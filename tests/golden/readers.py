@@ -17,7 +17,7 @@ from uuid import UUID
 
 from fastavro import parse_schema, schemaless_reader
 
-from databus.events import Column
+from databus_core.events import Column
 
 Columns: TypeAlias = Mapping[str, Column]
 #: (table, count) → the columns of the table's version that has `count` columns; (table) → those of all its versions

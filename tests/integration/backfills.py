@@ -8,14 +8,14 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 
 from common.waiting import eventually
-from databus import kafka_client
-from databus.kafka_compacted import read_latest
-from databus.kafka_table_states import write_backfills
-from databus.kafka_topics import partition_counts
-from databus.names import table_states_topic
-from databus.pipeline_state import ensure_state_topics
-from databus.settings import Settings
-from databus.table_states import Backfill, BackfillProgress, encode, progress_key
+from databus_core import kafka_client
+from databus_core.kafka_compacted import read_latest
+from databus_core.kafka_table_states import write_backfills
+from databus_core.kafka_topics import partition_counts
+from databus_core.names import table_states_topic
+from databus_core.pipeline_state import ensure_state_topics
+from databus_core.settings import Settings
+from databus_core.table_states import Backfill, BackfillProgress, encode, progress_key
 from devstack import Server
 
 

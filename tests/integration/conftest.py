@@ -18,13 +18,13 @@ from common.connections import Execute
 from common.pipelines import Consume, MakePipeline
 from common.spark import FEW_ROWS
 from common.waiting import cancelled, eventually
-from databus.names import progress_topic
-from databus.pipe import ReaderEnd
-from databus.progress import Progress, encode_progress
-from databus.settings import Settings
-from databus.settings import Spark as SparkSection
 from databus_binlog import Position
 from databus_cli.__main__ import main
+from databus_core.names import progress_topic
+from databus_core.pipe import ReaderEnd
+from databus_core.progress import Progress, encode_progress
+from databus_core.settings import Settings
+from databus_core.settings import Spark as SparkSection
 from databus_dump_api.__main__ import Service
 from databus_spark import delta, iceberg_session
 from databus_spark.formats import FORMATS

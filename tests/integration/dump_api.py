@@ -14,8 +14,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from pyarrow import parquet
 
 from common.waiting import eventually
-from databus.runtime import Health
-from databus.settings import Settings
+from databus_core.runtime import Health
+from databus_core.settings import Settings
 from devstack import Server
 
 Cells = list[bytes | None]

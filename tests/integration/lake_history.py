@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from databus import names
-from databus.events import Action, QueryEvent, Row, Table
+from databus_core import names
+from databus_core.events import Action, QueryEvent, Row, Table
 from databus_messages.formats.databus import Encoder
 from databus_spark.changelog import LogState
 from databus_spark.layout import Layout

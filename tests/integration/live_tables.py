@@ -9,10 +9,10 @@ import pytest
 from common.connections import printing
 from common.pipelines import Changes
 from common.waiting import eventually
-from databus.kafka_table_states import read_states
-from databus.settings import load
-from databus.table_states import TableStates
 from databus_cli.__main__ import main
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import load
+from databus_core.table_states import TableStates
 from devstack.pipeline import Pipeline
 
 

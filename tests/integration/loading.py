@@ -7,10 +7,10 @@ from typing import Any
 from common.connections import printing
 from common.pipelines import Changes
 from common.waiting import eventually
-from databus.kafka_table_states import read_states
-from databus.settings import load
-from databus.table_states import Backfill, BackfillProgress
 from databus_cli.__main__ import main
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import load
+from databus_core.table_states import Backfill, BackfillProgress
 from devstack import Server
 from devstack.pipeline import Pipeline
 

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from common.waiting import cancelled, eventually
-from databus.events import (
+from databus_binlog import Position
+from databus_core.events import (
     Action,
     Begin,
     Column,
@@ -19,10 +20,9 @@ from databus.events import (
     TableDefinition,
     encode_events,
 )
-from databus.pipe import ReaderEnd
-from databus.runtime import Health
-from databus.settings import Settings
-from databus_binlog import Position
+from databus_core.pipe import ReaderEnd
+from databus_core.runtime import Health
+from databus_core.settings import Settings
 from databus_publisher import service
 
 #: commit time of all transactions, in µs since the epoch
@@ -45,7 +45,7 @@ class Source:
         self._offset = 4
 
     async def claim(self, *, start: bool = True) -> None:
-        """Claim the next generation (see `databus.pipe`); with `start`, append `Start` and the definition of ITEMS."""
+        """Claim the next generation (see `databus_core.pipe`); with `start`, append `Start` and ITEMS' definition."""
         progress = await eventually(self._pipe.claim, seconds=30)
         assert progress
         position = progress.position or Position("", "log.1", self._offset)

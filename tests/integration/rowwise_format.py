@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from databus.events import Begin
+from databus_core.events import Begin
 from databus_messages.formats.base import Change, Format, Options, Record, SnapshotRows, TransactionEnd
 
 

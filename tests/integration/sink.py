@@ -7,10 +7,10 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import SparkSession
 
-from databus.events import Action, Row, Table
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.settings import Spark as SparkSection
+from databus_core.events import Action, Row, Table
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.settings import Spark as SparkSection
 from databus_spark.changelog import ChangeLog
 from databus_spark.layout import Layout
 from databus_spark_sink import service

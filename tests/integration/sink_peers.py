@@ -21,12 +21,12 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from databus import names
-from databus.dead_letters import DeadLetter
-from databus.events import Action, Column, QueryEvent, Row, Table
-from databus.manifest import FileFormat, Manifest, State
-from databus.progress import Progress, Reset, Routes, encode_progress
 from databus_binlog import Position
+from databus_core import names
+from databus_core.dead_letters import DeadLetter
+from databus_core.events import Action, Column, QueryEvent, Row, Table
+from databus_core.manifest import FileFormat, Manifest, State
+from databus_core.progress import Progress, Reset, Routes, encode_progress
 from databus_dump_api.parts import PartWriter
 from databus_messages.formats.databus import Encoder
 from databus_spark.formats import open_table

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from common.connections import Execute
-from databus.table_states import decode_states
+from databus_core.table_states import decode_states
 from devstack import Server
 from integration.backfills import Requests, make_requests
 from integration.dump_api import Api

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from common.connections import Execute
 from common.pipelines import MakePipeline, run_until_idle
-from databus import kafka_client, names
-from databus.kafka_table_states import read_states
-from databus.settings import Settings, load
-from databus.table_states import (
+from databus_core import kafka_client, names
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import Settings, load
+from databus_core.table_states import (
     Backfill,
     BackfillProgress,
     TableDoubt,

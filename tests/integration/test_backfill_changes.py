@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from common.connections import Execute
-from databus.table_states import Backfill, backfill_key, decode_states
 from databus_cli.__main__ import main
+from databus_core.table_states import Backfill, backfill_key, decode_states
 from devstack import Server
 from integration.backfills import Requests, make_requests
 

@@ -4,9 +4,9 @@ import asyncio
 
 from common.connections import Execute
 from common.pipelines import Consume, MakePipeline, run_until_idle
-from databus.kafka_table_states import write_backfills
-from databus.settings import load
-from databus.table_states import new_backfills
+from databus_core.kafka_table_states import write_backfills
+from databus_core.settings import load
+from databus_core.table_states import new_backfills
 from devstack import Server
 
 _ROWS = 8

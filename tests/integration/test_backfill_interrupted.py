@@ -11,10 +11,10 @@ from redis.asyncio import Redis
 from common.connections import connected
 from common.pipelines import Consume, MakePipeline
 from common.waiting import eventually
-from databus.kafka_progress import read_progress
-from databus.progress import Progress
-from databus.settings import load
-from databus.source_connection import connect_source
+from databus_core.kafka_progress import read_progress
+from databus_core.progress import Progress
+from databus_core.settings import load
+from databus_core.source_connection import connect_source
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 from devstack.replication import Pair, run

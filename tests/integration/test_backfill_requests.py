@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from common.connections import Execute, connected
-from databus.table_states import TableDoubt, decode_states, doubt_key, encode
 from databus_changes import backfill_checks
 from databus_cli.__main__ import main
+from databus_core.table_states import TableDoubt, decode_states, doubt_key, encode
 from devstack import Server
 from integration.backfills import Requests, make_requests
 

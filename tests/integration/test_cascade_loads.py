@@ -6,8 +6,8 @@ import pytest
 
 from common.connections import Execute
 from common.pipelines import Consume, MakePipeline, run_until_idle, upserted
-from databus.kafka_table_states import read_states
-from databus.settings import load
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import load
 from devstack import Server
 
 TABLES = {

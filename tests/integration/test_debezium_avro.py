@@ -9,8 +9,8 @@ import pytest
 from common.avro_consumer import avro_consumer
 from common.connections import Execute
 from common.pipelines import MakePipeline
-from databus.kafka_table_states import read_states
-from databus.settings import load
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import load
 from devstack import Server
 
 

@@ -18,10 +18,10 @@ import pytest
 from common.connections import Execute
 from common.pipelines import MakePipeline
 from common.waiting import eventually
-from databus.manifest import Manifest, State
-from databus.metrics import DUMP_DOWNLOADS
-from databus.names import lease_key
-from databus.redis_connection import redis_client
+from databus_core.manifest import Manifest, State
+from databus_core.metrics import DUMP_DOWNLOADS
+from databus_core.names import lease_key
+from databus_core.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
 from databus_dump_api.problems import Problem

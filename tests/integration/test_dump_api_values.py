@@ -8,14 +8,14 @@ import pytest
 from common.binlog_rows import read_rows
 from common.column_types import tables
 from common.connections import Execute, printing
-from databus.events import Row, Table
-from databus.manifest import FileFormat
-from databus.settings import Source
-from databus.source_connection import connect_source
 from databus_binlog import Position, Value
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.select import select
 from databus_changes.snapshot.view import open_view
+from databus_core.events import Row, Table
+from databus_core.manifest import FileFormat
+from databus_core.settings import Source
+from databus_core.source_connection import connect_source
 from databus_dump_api.parts import PartWriter
 from databus_wire.packed_rows import PackedRows
 from devstack import Server as Database

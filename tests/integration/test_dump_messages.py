@@ -13,10 +13,10 @@ import uvicorn
 from aiokafka import AIOKafkaProducer
 
 from common.connections import Execute
-from databus import names
-from databus.events import Column, Table
-from databus.kafka_history import encode_table
 from databus_cli.__main__ import main
+from databus_core import names
+from databus_core.events import Column, Table
+from databus_core.kafka_history import encode_table
 from devstack import Server
 from integration.dump_api import Api
 

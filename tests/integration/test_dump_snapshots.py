@@ -13,17 +13,17 @@ import pytest
 
 from common.connections import Execute, connected
 from common.waiting import eventually
-from databus.errors import SchemaMismatch, SourceUnavailable
-from databus.events import Row, Table
-from databus.names import dead_letter_topic, progress_topic
-from databus.progress import Progress, encode_progress
-from databus.settings import Settings
-from databus.source_connection import connect_source
 from databus_binlog import Position, Rows
 from databus_binlog.session import Session
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.select import select
 from databus_changes.snapshot.view import View, open_view
+from databus_core.errors import SchemaMismatch, SourceUnavailable
+from databus_core.events import Row, Table
+from databus_core.names import dead_letter_topic, progress_topic
+from databus_core.progress import Progress, encode_progress
+from databus_core.settings import Settings
+from databus_core.source_connection import connect_source
 from databus_dump_api.tables import read_state, require_unchanged
 from databus_wire.packed_rows import PackedRows
 from devstack import Server

@@ -11,7 +11,7 @@ import pytest
 
 from common.connections import Execute
 from common.waiting import eventually
-from databus.log_events import LogEvent
+from databus_core.log_events import LogEvent
 from integration.dump_api import Api, path_of
 
 pytestmark = pytest.mark.parametrize("source", ["mariadb"], indirect=True)

@@ -3,12 +3,12 @@
 import msgspec
 
 from common.connections import connected, session_on
-from databus.kafka_history import SchemaHistory
-from databus.runtime import Health
-from databus.settings import Settings
 from databus_binlog import Position, Query
 from databus_changes.ddl.dialect import dialect_of
 from databus_changes.tracker import TableTracker
+from databus_core.kafka_history import SchemaHistory
+from databus_core.runtime import Health
+from databus_core.settings import Settings
 from databus_reader.earlier_transactions import EarlierTransactions
 from databus_reader.source.hosts import SourceConnection
 from devstack import Server

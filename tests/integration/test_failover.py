@@ -9,13 +9,13 @@ import pytest
 
 from common.binlog_rows import ids
 from common.connections import RESET
-from databus.errors import Refusal, SourceNotReady, SourceRefused, SourceUnavailable
-from databus.pipeline_host import connect_pipeline_host
-from databus.progress import Progress
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.source_connection import connect_source
 from databus_binlog import GtidSet, Position, Server
+from databus_core.errors import Refusal, SourceNotReady, SourceRefused, SourceUnavailable
+from databus_core.pipeline_host import connect_pipeline_host
+from databus_core.progress import Progress
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.source_connection import connect_source
 from databus_reader.source.hosts import Hosts, SourceConnection
 from devstack.replication import Pair, run
 from devstack.server import Server as Database

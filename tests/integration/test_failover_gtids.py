@@ -7,14 +7,14 @@ import pytest
 from common.binlog_rows import read_rows
 from common.pipelines import Changes, Consume, MakePipeline
 from common.waiting import eventually
-from databus.errors import Refusal, SourceRefused
-from databus.kafka_progress import read_progress
-from databus.progress import Progress
-from databus.runtime import Health
-from databus.settings import Settings, load
-from databus.source_connection import connect_source
 from databus_binlog import GtidSet, Position
 from databus_cli import source as cli
+from databus_core.errors import Refusal, SourceRefused
+from databus_core.kafka_progress import read_progress
+from databus_core.progress import Progress
+from databus_core.runtime import Health
+from databus_core.settings import Settings, load
+from databus_core.source_connection import connect_source
 from databus_reader.source.hosts import Hosts, SourceConnection
 from devstack import Server
 from devstack.pipeline import Pipeline

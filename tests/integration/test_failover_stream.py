@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from common.pipelines import Changes, Consume, MakePipeline
-from databus.errors import DatabusError
-from databus.settings import load
 from databus_cli import source as cli
 from databus_cli.__main__ import main
+from databus_core.errors import DatabusError
+from databus_core.settings import load
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run

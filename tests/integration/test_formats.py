@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from common.connections import Execute
 from common.pipelines import MakePipeline
-from databus.names import SEQUENCE_HEADER
+from databus_core.names import SEQUENCE_HEADER
 from databus_messages.formats.canal_protocol_pb2 import Entry, EntryType, Messages, Packet
 from devstack import Server
 

@@ -8,12 +8,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from databus.errors import KafkaUnavailable
-from databus.kafka_client import admin
-from databus.kafka_progress import read_progress
-from databus.names import progress_topic
-from databus.progress import Progress, encode_progress
-from databus.settings import Kafka, Settings
+from databus_core.errors import KafkaUnavailable
+from databus_core.kafka_client import admin
+from databus_core.kafka_progress import read_progress
+from databus_core.names import progress_topic
+from databus_core.progress import Progress, encode_progress
+from databus_core.settings import Kafka, Settings
 from devstack import Server
 
 

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
-from databus.errors import UsageError
-from databus.events import Action
-from databus.settings import Maintain
+from databus_core.errors import UsageError
+from databus_core.events import Action
+from databus_core.settings import Maintain
 from databus_spark.changelog import ChangeLog
 from databus_spark.definitions import encode_definition
 from databus_spark.errors import CannotRebuild, TableParked

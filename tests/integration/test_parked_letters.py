@@ -8,14 +8,14 @@ from aiokafka.admin import AIOKafkaAdminClient
 from msgspec.structs import replace
 
 from common.waiting import eventually
-from databus.events import Action, OversizedRow, QueryEvent, StateRecord
-from databus.kafka_table_states import read_states
-from databus.kafka_topics import partition_counts
-from databus.names import dead_letter_topic
-from databus.pipeline_state import reset
-from databus.redis_connection import connect_redis
-from databus.settings import Settings
-from databus.table_states import TableDoubt, doubt_key, encode
+from databus_core.events import Action, OversizedRow, QueryEvent, StateRecord
+from databus_core.kafka_table_states import read_states
+from databus_core.kafka_topics import partition_counts
+from databus_core.names import dead_letter_topic
+from databus_core.pipeline_state import reset
+from databus_core.redis_connection import connect_redis
+from databus_core.settings import Settings
+from databus_core.table_states import TableDoubt, doubt_key, encode
 from integration.publisher_in_process import ITEMS, TIME, Run
 
 DOUBT = TableDoubt(

@@ -12,10 +12,10 @@ import pytest
 from common.connections import Execute, session_on
 from common.pipelines import Changes, Consume, MakePipeline, run_until_idle
 from common.server_time import next_second
-from databus.kafka_progress import read_progress
-from databus.settings import load
 from databus_binlog import Position
 from databus_cli.__main__ import main
+from databus_core.kafka_progress import read_progress
+from databus_core.settings import load
 from devstack import Server
 from devstack.pipeline import Pipeline
 

@@ -6,10 +6,10 @@ import secrets
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from databus import names
-from databus.errors import FatalError, Fenced
-from databus.progress import Progress
-from databus.settings import Kafka, Settings
+from databus_core import names
+from databus_core.errors import FatalError, Fenced
+from databus_core.progress import Progress
+from databus_core.settings import Kafka, Settings
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import UNLIMITED

@@ -17,16 +17,16 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from msgspec.structs import replace
 
 from common.pipelines import Changes, Consume
-from databus.errors import FatalError, InvalidSettings, PoisonError
-from databus.events import (
+from databus_core.errors import FatalError, InvalidSettings, PoisonError
+from databus_core.events import (
     Action,
     OversizedRow,
     QueryEvent,
     TableDefinition,
 )
-from databus.kafka_history import read_history
-from databus.kafka_progress import read_progress
-from databus.settings import Settings
+from databus_core.kafka_history import read_history
+from databus_core.kafka_progress import read_progress
+from databus_core.settings import Settings
 from databus_messages.formats.base import Change, Record
 from databus_messages.formats.databus import Databus
 from integration.publisher_in_process import ITEMS, TIME, Publisher, Run

@@ -15,8 +15,8 @@ from redis.asyncio import Redis
 from common.connections import Execute, connected
 from common.pipelines import Changes, Consume, MakePipeline
 from common.waiting import eventually
-from databus import names
-from databus.pipe import ReaderEnd
+from databus_core import names
+from databus_core.pipe import ReaderEnd
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 

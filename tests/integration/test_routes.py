@@ -14,13 +14,13 @@ from aiokafka.admin import AIOKafkaAdminClient
 from msgspec.structs import replace
 
 from common.pipelines import Consume
-from databus.errors import InvalidSettings
-from databus.events import Action, Commit, DatabaseEvent, OversizedRow, QueryEvent, Table, TableDefinition
-from databus.kafka_client import consumer
-from databus.kafka_progress import read_progress
-from databus.names import SEQUENCE_HEADER
-from databus.settings import Settings
-from databus.settings.services import Doubts
+from databus_core.errors import InvalidSettings
+from databus_core.events import Action, Commit, DatabaseEvent, OversizedRow, QueryEvent, Table, TableDefinition
+from databus_core.kafka_client import consumer
+from databus_core.kafka_progress import read_progress
+from databus_core.names import SEQUENCE_HEADER
+from databus_core.settings import Settings
+from databus_core.settings.services import Doubts
 from databus_messages import transaction_buffer
 from devstack import Server
 from integration.publisher_in_process import ITEMS, TIME, Publisher, Run

@@ -12,8 +12,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from common.connections import Execute, connected
 from common.pipelines import Consume, MakePipeline, run_until_idle
-from databus import names
 from databus_cli.__main__ import main
+from databus_core import names
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 

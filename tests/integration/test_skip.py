@@ -11,10 +11,10 @@ import pytest
 from common.connections import Execute, session_on
 from common.pipelines import Consume, MakePipeline, run_until_idle
 from common.waiting import eventually
-from databus.kafka_table_states import read_states
-from databus.settings import load
 from databus_binlog import Rows
 from databus_cli.__main__ import main
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import load
 from devstack import Server
 from devstack.pipeline import Pipeline
 from integration.loading import Copy, rows_of

@@ -3,7 +3,7 @@
 import pytest
 
 from common.spark import leaves_sockets
-from databus.events import Action, Row, Table
+from databus_core.events import Action, Row, Table
 from databus_spark_sink.stream import starts
 from integration.sink import INSERT, ITEMS, Sink
 from integration.sink_peers import describe_table

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from common.spark import leaves_sockets
-from databus import names
-from databus.errors import CannotApply, ChangesLost, DumpUnusable, InvalidSettings
-from databus.events import Action, QueryEvent, Row, Table
-from databus.manifest import State
-from databus.settings import Kafka
 from databus_binlog import Position
+from databus_core import names
+from databus_core.errors import CannotApply, ChangesLost, DumpUnusable, InvalidSettings
+from databus_core.events import Action, QueryEvent, Row, Table
+from databus_core.manifest import State
+from databus_core.settings import Kafka
 from databus_messages.formats.databus import Encoder
 from databus_spark import TypeOptions, apply_changes, delta, read_changes, read_dump
 from databus_spark.alignment import align

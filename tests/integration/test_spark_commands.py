@@ -11,10 +11,10 @@ from prometheus_client import REGISTRY
 
 from common.spark import leaves_sockets
 from common.waiting import cancelled, eventually
-from databus.errors import DumpRefused, UsageError
-from databus.log_events import LogEvent
-from databus.manifest import State
-from databus.settings import Maintain
+from databus_core.errors import DumpRefused, UsageError
+from databus_core.log_events import LogEvent
+from databus_core.manifest import State
+from databus_core.settings import Maintain
 from databus_spark.folder import Folder
 from databus_spark_sink import service
 from databus_spark_sink.compare.verify import verify

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from common.connections import Execute, printing
 from common.pipelines import MakePipeline, run_until_idle
 from common.spark import leaves_sockets
-from databus.errors import InvalidSettings
-from databus.settings import Kafka
+from databus_core.errors import InvalidSettings
+from databus_core.settings import Kafka
 from databus_spark import apply_changes, read_debezium_changes
 from databus_wire.kafka_records import sequence_text
 from devstack import Server

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from common.spark import leaves_sockets
-from databus import names
+from databus_core import names
 from databus_spark import TypeOptions
 from databus_spark.changes import DEFINITION, changes_in
 from databus_spark.debezium_schema import find_newest

@@ -10,9 +10,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
-from databus.errors import FatalError, LakeUnavailable
-from databus.events import Action, Row
 from databus_binlog import ABSENT, Position
+from databus_core.errors import FatalError, LakeUnavailable
+from databus_core.events import Action, Row
 from databus_spark.changelog import ChangeLog
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror

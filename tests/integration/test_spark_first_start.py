@@ -8,7 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.records_to_delete import RecordsToDelete
 
 from common.spark import leaves_sockets
-from databus.errors import LakeUnavailable
+from databus_core.errors import LakeUnavailable
 from databus_spark.changelog import ChangeLog
 from databus_spark.folder import Folder
 from integration.sink import INSERT, ITEMS, Sink, delete_topic

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from common.connections import Execute
 from common.pipelines import MakePipeline, run_until_idle
 from common.spark import leaves_sockets
-from databus.dump_client import DumpApi
+from databus_core.dump_client import DumpApi
 from devstack import Server
 
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from common.spark import leaves_sockets
-from databus.dump_client import DumpApi
-from databus.errors import DatabusError, DumpUnusable, InvalidSettings, LakeUnavailable
-from databus.events import Row, Table
-from databus.manifest import FileFormat
 from databus_binlog import Position
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DatabusError, DumpUnusable, InvalidSettings, LakeUnavailable
+from databus_core.events import Row, Table
+from databus_core.manifest import FileFormat
 from databus_spark.changelog import ChangeLog
 from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import read_rows

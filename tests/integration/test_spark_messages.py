@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession
 
 from common.spark import leaves_sockets
-from databus import names
+from databus_core import names
 from databus_spark.messages import decode_records
 from databus_spark.mirror_state import DumpBase
 from databus_wire.kafka_records import sequence_text

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from common.spark import leaves_sockets
-from databus.errors import RulesDiffer
-from databus.events import Action, Row, Table
-from databus.progress import Routes
-from databus.routes import fingerprint
-from databus.settings import Publisher
+from databus_core.errors import RulesDiffer
+from databus_core.events import Action, Row, Table
+from databus_core.progress import Routes
+from databus_core.routes import fingerprint
+from databus_core.settings import Publisher
 from databus_spark.formats import open_table
 from integration.sink import INSERT, ITEMS, Killed, Sink, kill_after_append
 from integration.sink_peers import describe_table

@@ -3,10 +3,10 @@
 import pytest
 
 from common.spark import leaves_sockets
-from databus.events import Action
-from databus.kafka_progress import read_progress
-from databus.progress import Progress
-from databus.settings import Settings
+from databus_core.events import Action
+from databus_core.kafka_progress import read_progress
+from databus_core.progress import Progress
+from databus_core.settings import Settings
 from databus_spark_sink.stream import cuts
 from integration.sink import DELETE, INSERT, ITEMS, UPDATE, Killed, Sink, kill_after_append
 from integration.sink_peers import describe_table

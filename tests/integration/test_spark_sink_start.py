@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from common.waiting import eventually
-from databus.dump_client import DumpApi
-from databus.errors import DumpApiUnavailable, DumpUnusable
-from databus.log_events import LogEvent
-from databus.manifest import State
 from databus_binlog import Position
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DumpApiUnavailable, DumpUnusable
+from databus_core.log_events import LogEvent
+from databus_core.manifest import State
 from integration.sink_peers import DumpServer, describe_table, serving
 
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")

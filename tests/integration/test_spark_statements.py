@@ -7,8 +7,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from common.spark import leaves_sockets
-from databus.events import Action
-from databus.settings import Publisher
+from databus_core.events import Action
+from databus_core.settings import Publisher
 from databus_spark.formats import open_table
 from databus_spark.mirror import Mirror
 from databus_spark.table_changes import TableChanges

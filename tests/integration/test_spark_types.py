@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from common.column_types import tables
 from common.spark import leaves_sockets
-from databus import names
-from databus.events import Action, Table
+from databus_core import names
+from databus_core.events import Action, Table
 from databus_messages.formats.databus import Encoder
 from databus_spark.compare import differences
 from databus_spark.definitions import SEQUENCE, decode_definition, mirror_columns

@@ -7,9 +7,9 @@ import pytest
 from common.connections import Execute, session_on
 from common.pipelines import Changes, Consume, MakePipeline
 from common.server_time import next_second
-from databus.dump_client import DumpApi
 from databus_binlog import Position
 from databus_binlog.session import Session
+from databus_core.dump_client import DumpApi
 from devstack import Server
 from devstack.pipeline import Pipeline
 

@@ -9,14 +9,14 @@ from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from common.pipelines import Consume
-from databus.errors import InvalidSettings
-from databus.events import Action, DatabaseEvent, StateRecord, Table, TableDefinition
-from databus.kafka_client import admin, consumer
-from databus.kafka_topics import create_topic
-from databus.names import SEQUENCE_HEADER
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.table_states import TableDoubt, doubt_key, encode
+from databus_core.errors import InvalidSettings
+from databus_core.events import Action, DatabaseEvent, StateRecord, Table, TableDefinition
+from databus_core.kafka_client import admin, consumer
+from databus_core.kafka_topics import create_topic
+from databus_core.names import SEQUENCE_HEADER
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.table_states import TableDoubt, doubt_key, encode
 from databus_publisher import service
 from integration.publisher_in_process import ITEMS, Run, Source
 

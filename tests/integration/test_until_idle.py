@@ -6,9 +6,9 @@ import pytest
 
 from common.connections import Execute, session_on
 from common.pipelines import Consume, MakePipeline, run_until_idle
-from databus.kafka_progress import read_progress
-from databus.kafka_table_states import read_states
-from databus.settings import load
+from databus_core.kafka_progress import read_progress
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import load
 from devstack import Server
 
 

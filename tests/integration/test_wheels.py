@@ -86,7 +86,7 @@ def install(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Install:
 
 @pytest.fixture(scope="module")
 def databus(install: Install) -> Path:
-    return install("databus", "databus.txt") / "databus"
+    return install("databus-cli", "cli.txt") / "databus"
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[bytes]:

@@ -15,10 +15,10 @@ from asyncmy.errors import DatabaseError
 from common.connections import connected
 from common.pipelines import Changes, Consume, MakePipeline
 from common.waiting import eventually
-from databus.errors import START_OVER, skip_advice
-from databus.kafka_progress import read_progress
-from databus.settings import load
 from databus_cli.__main__ import main
+from databus_core.errors import START_OVER, skip_advice
+from databus_core.kafka_progress import read_progress
+from databus_core.settings import load
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from databus.errors import GenerationLost, KafkaUnavailable
-from databus.events import decode_events
-from databus.pipe import PublisherEnd, ReaderEnd
-from databus.progress import Progress
-from databus.settings import Settings
-from databus.settings.topic_claims import known_claims
+from databus_core.errors import GenerationLost, KafkaUnavailable
+from databus_core.events import decode_events
+from databus_core.pipe import PublisherEnd, ReaderEnd
+from databus_core.progress import Progress
+from databus_core.settings import Settings
+from databus_core.settings.topic_claims import known_claims
 from databus_publisher.batches import Limit
 from databus_publisher.publication import COMMIT_BYTES, Publication
 from model.memory_kafka import MemoryKafka, MemoryProducer

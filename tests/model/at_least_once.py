@@ -1,9 +1,9 @@
 """The guarantees without Kafka's transactions: nothing is lost, and each attempt is in order and without gaps.
 
-An attempt is what one publisher sends in one generation (see `databus.pipe`).
+An attempt is what one publisher sends in one generation (see `databus_core.pipe`).
 """
 
-from databus.progress import Progress
+from databus_core.progress import Progress
 from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions
 from model.source import Row, numbers_in
 from model.world import Violated, World

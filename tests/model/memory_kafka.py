@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from databus.errors import Fenced, KafkaUnavailable
-from databus.names import schema_topic
-from databus.progress import Progress
+from databus_core.errors import Fenced, KafkaUnavailable
+from databus_core.names import schema_topic
+from databus_core.progress import Progress
 from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Limit

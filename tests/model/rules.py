@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from databus import pipe
-from databus.events import Begin, Heartbeat, Prepared, Start
-from databus.pipe import Acceptance, Entry
-from databus.progress import Progress
-from databus.progress_tracker import ProgressTracker
+from databus_core import pipe
+from databus_core.events import Begin, Heartbeat, Prepared, Start
+from databus_core.pipe import Acceptance, Entry
+from databus_core.progress import Progress
+from databus_core.progress_tracker import ProgressTracker
 from databus_publisher.publication import Publication
 from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions, MemoryProducer
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from databus.events import (
+from databus_binlog import GtidSet, Position
+from databus_core.events import (
     Action,
     Begin,
     Column,
@@ -19,8 +20,7 @@ from databus.events import (
     Table,
     TableDefinition,
 )
-from databus.progress import Progress
-from databus_binlog import GtidSet, Position
+from databus_core.progress import Progress
 
 #: number of the transaction, number of the row in it
 Row = tuple[int, int]

@@ -11,7 +11,7 @@ _SINGLE = [1, 1, 1, 1]
 
 
 def _open_generation(rows: list[int], *, host: int = 0, size: int = 4) -> World:
-    """Make a world with a committed first progress and a generation (see `databus.pipe`) that a reader has claimed.
+    """Make a world with a committed first progress and a generation (`databus_core.pipe`) that a reader has claimed.
 
     Then the source commits transactions with these numbers of rows.
     """

@@ -5,7 +5,7 @@ from enum import Enum
 from types import coroutine
 from typing import Any, TypeVar
 
-from databus.errors import DatabusError
+from databus_core.errors import DatabusError
 
 Answer = TypeVar("Answer")
 

@@ -1,6 +1,6 @@
 """All actors and servers, and the invariants that hold after every step."""
 
-from databus.progress import Progress
+from databus_core.progress import Progress
 from model.actors import publish, read
 from model.memory_kafka import Committed, MemoryKafka
 from model.memory_redis import MemoryRedis

@@ -1,8 +1,8 @@
-"""The tables of docs/reference/logs.md, made from databus.log_events."""
+"""The tables of docs/reference/logs.md, made from databus_core.log_events."""
 
 from typing import get_type_hints
 
-from databus.log_events import Fields, LogEvent
+from databus_core.log_events import Fields, LogEvent
 from reference.pages import Page, generated
 
 

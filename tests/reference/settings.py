@@ -1,4 +1,4 @@
-"""The tables of settings in docs/reference, made from the models of databus.settings."""
+"""The tables of settings in docs/reference, made from the models of databus_core.settings."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from databus.settings import Settings
-from databus.settings.rules import Rule
+from databus_core.settings import Settings
+from databus_core.settings.rules import Rule
 from reference.pages import Page, generated
 
 #: for a setting or a key of a rule, the page or section that describes it in detail

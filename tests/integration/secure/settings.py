@@ -3,9 +3,9 @@
 import copy
 from typing import Any
 
-from databus.kafka_client import admin
-from databus.kafka_topics import partition_counts
-from databus.settings import Kafka
+from databus_core.kafka_client import admin
+from databus_core.kafka_topics import partition_counts
+from databus_core.settings import Kafka
 
 Section = dict[str, Any]
 

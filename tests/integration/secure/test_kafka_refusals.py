@@ -12,11 +12,11 @@ from aiokafka.errors import KafkaConnectionError
 from common.pipelines import MakePipeline
 from common.token_endpoint import Signer, TokenEndpoint
 from common.token_endpoint import serving as serving_tokens
-from databus.errors import DatabusError, InvalidSettings, KafkaUnavailable
-from databus.kafka_client import admin
-from databus.kafka_history import read_history
-from databus.settings import Kafka, Settings
 from databus_cli.__main__ import main
+from databus_core.errors import DatabusError, InvalidSettings, KafkaUnavailable
+from databus_core.kafka_client import admin
+from databus_core.kafka_history import read_history
+from databus_core.settings import Kafka, Settings
 from databus_dump_api.snapshot import end_offsets
 from databus_publisher.producer import open_producer
 from databus_publisher.topics import open_topics

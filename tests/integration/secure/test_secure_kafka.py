@@ -22,11 +22,11 @@ from common.pipelines import Consume, MakePipeline
 from common.spark import leaves_sockets
 from common.token_endpoint import Signer, TokenEndpoint
 from common.token_endpoint import serving as serving_tokens
-from databus.errors import InvalidSettings
-from databus.events import Action
-from databus.kafka_java import java_settings
-from databus.runtime import Health
-from databus.settings import Kafka, Settings
+from databus_core.errors import InvalidSettings
+from databus_core.events import Action
+from databus_core.kafka_java import java_settings
+from databus_core.runtime import Health
+from databus_core.settings import Kafka, Settings
 from databus_spark.layout import Layout
 from databus_spark_sink import service as sink
 from devstack import Server

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from databus.errors import InvalidSettings, RedisUnavailable
-from databus.pipe import PublisherEnd
-from databus.progress import Progress
-from databus.redis_connection import connect_redis
-from databus.settings.redis import RedisSection
+from databus_core.errors import InvalidSettings, RedisUnavailable
+from databus_core.pipe import PublisherEnd
+from databus_core.progress import Progress
+from databus_core.redis_connection import connect_redis
+from databus_core.settings.redis import RedisSection
 from devstack import Stack
 from devstack.certificates import Authority
 from devstack.ports import free_ports

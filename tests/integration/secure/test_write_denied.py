@@ -7,8 +7,8 @@ from aiokafka.protocol.admin import CreateAclsRequest
 
 from common.connections import Execute
 from common.pipelines import Consume, MakePipeline
-from databus.kafka_table_states import read_states
-from databus.settings import load
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import load
 from devstack import Server
 from integration.secure.settings import Section
 

@@ -8,10 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from databus.events import Column, Event, Table
-from databus.kafka_history import SchemaHistory
-from databus.progress import Progress
-from databus.settings import Source
 from databus_binlog import (
     AnyEvent,
     ColumnMap,
@@ -35,6 +31,10 @@ from databus_changes.doubts import Doubt, Parking, stop
 from databus_changes.prepared import PreparedTransactions
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
+from databus_core.events import Column, Event, Table
+from databus_core.kafka_history import SchemaHistory
+from databus_core.progress import Progress
+from databus_core.settings import Source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SOURCE = Source(include=["shop.*", "club.member"], exclude=["shop.audit"])

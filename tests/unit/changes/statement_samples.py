@@ -1,13 +1,13 @@
 """Statements as a server logs them, and what is published of each, for tests of the StatementReader."""
 
-from databus.errors import StatementFormat
-from databus.kafka_history import SchemaHistory
-from databus.settings import Source
 from databus_binlog import Flavor
 from databus_binlog.events import Query
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.statements import StatementReader
 from databus_changes.tracker import TableTracker
+from databus_core.errors import StatementFormat
+from databus_core.kafka_history import SchemaHistory
+from databus_core.settings import Source
 
 SOURCE = Source(include=["shop.*", "club.member"], exclude=["shop.audit"])
 #: the outcome of a statement of which nothing is published; other outcomes: STOP, or a list of `action schema.table`

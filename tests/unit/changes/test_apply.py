@@ -2,11 +2,11 @@
 
 import pytest
 
-from databus.errors import CannotApply
-from databus.events import Column, Table
 from databus_changes.ddl.apply import SchemaChanges, apply_ddl
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import parse_statement
+from databus_core.errors import CannotApply
+from databus_core.events import Column, Table
 
 MARIADB = Dialect(flavor="mariadb", integer_widths=True)
 TABLES = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from databus.events import Table
-from databus.settings import Settings
-from databus.table_states import Backfill, BackfillProgress, TableDoubt, TableStates
 from databus_changes.backfill_tables import BackfillRequest, conflicts, option_faults, select_tables
+from databus_core.events import Table
+from databus_core.settings import Settings
+from databus_core.table_states import Backfill, BackfillProgress, TableDoubt, TableStates
 
 SETTINGS = Settings.model_validate(
     {

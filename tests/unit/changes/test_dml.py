@@ -3,9 +3,9 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from databus.errors import StatementFormat
 from databus_changes.doubts import stop
 from databus_changes.statements import StatementReader
+from databus_core.errors import StatementFormat
 from unit.changes.statement_samples import NOTHING, SOURCE, logged, no_tables, published
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from databus.events import Column
 from databus_changes.snapshot.keys import ChunkKey, key_of, literal
+from databus_core.events import Column
 
 
 def column(kind, name="a"):

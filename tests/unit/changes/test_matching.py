@@ -5,10 +5,10 @@ import re
 import msgspec
 import pytest
 
-from databus.events import Column, Index, Table
 from databus_binlog import ColumnMap, FieldType, TableMap
 from databus_binlog.table_map import NOT_LOGGED
 from databus_changes.matching import ColumnsDiffer, complete_table_map
+from databus_core.events import Column, Index, Table
 
 T = FieldType
 

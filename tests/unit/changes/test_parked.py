@@ -2,8 +2,8 @@
 
 import pytest
 
-from databus.events import Begin, Commit, QueryEvent, RowsEvent, StateRecord
 from databus_changes.doubts import Doubt, Reason
+from databus_core.events import Begin, Commit, QueryEvent, RowsEvent, StateRecord
 
 PARKED, ENDED, MOVED = StateRecord(b"parked", b""), StateRecord(b"ended", None), StateRecord(b"moved", b"")
 

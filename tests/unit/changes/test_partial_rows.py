@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from databus.errors import FatalError
-from databus.events import Column, RowsEvent, Table
 from databus_binlog import ABSENT, FieldType, Flavor, Value
 from databus_binlog.events import Rows
 from databus_changes.partial_rows import complete
+from databus_core.errors import FatalError
+from databus_core.events import Column, RowsEvent, Table
 from databus_wire.packed_rows import PackedRows
 
 COLUMNS = (

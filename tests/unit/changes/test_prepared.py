@@ -2,14 +2,14 @@
 
 import pytest
 
-from databus.errors import FatalError, Refusal, SourceRefused
-from databus.events import Begin, Commit, Decided, Prepared, RowsEvent, TableDefinition
-from databus.progress import PreparedTransaction
 from databus_binlog import Position
 from databus_changes import held_rows, prepared
 from databus_changes.doubts import Reason
 from databus_changes.held_rows import HeldTransaction
 from databus_changes.prepared import PreparedTransactions
+from databus_core.errors import FatalError, Refusal, SourceRefused
+from databus_core.events import Begin, Commit, Decided, Prepared, RowsEvent, TableDefinition
+from databus_core.progress import PreparedTransaction
 
 ONE, TWO, THREE = "X'31',X'',1", "X'32',X'ff',7", "X'33',X'',1"
 

@@ -4,14 +4,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from databus.errors import FatalError, GenerationLost, Refusal, SourceRefused, UnknownTable
-from databus.events import Skipped, StateRecord
-from databus.progress import PreparedTransaction, Progress
-from databus.runtime import Health
-from databus.skips import Skip
-from databus.table_states import TableStates
 from databus_binlog import Position
 from databus_changes.prepared import PreparedTransactions
+from databus_core.errors import FatalError, GenerationLost, Refusal, SourceRefused, UnknownTable
+from databus_core.events import Skipped, StateRecord
+from databus_core.progress import PreparedTransaction, Progress
+from databus_core.runtime import Health
+from databus_core.skips import Skip
+from databus_core.table_states import TableStates
 from databus_reader import parking as module
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.parking import Parking

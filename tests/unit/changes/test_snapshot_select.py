@@ -1,8 +1,8 @@
 """The query that reads a table's rows."""
 
-from databus.events import Column, Table
 from databus_binlog.row_batch import Conversion
 from databus_changes.snapshot.select import select
+from databus_core.events import Column, Table
 
 
 def table(*columns: Column) -> Table:

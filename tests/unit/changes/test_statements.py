@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from databus.errors import FatalError, StatementFormat
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.doubts import Doubt, Reason, stop
 from databus_changes.statements import StatementReader
 from databus_changes.tracker import TableTracker
+from databus_core.errors import FatalError, StatementFormat
 from unit.changes.statement_samples import NOTHING, SOURCE, STOP, logged, no_tables, published
 
 

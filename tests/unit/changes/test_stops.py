@@ -5,12 +5,12 @@ A strict translation raises the doubt's error; a lenient translation leaves out 
 
 import pytest
 
-from databus.errors import FatalError, SchemaMismatch, StatementFormat, UnknownTable
-from databus.events import Begin, Commit, OversizedRow, QueryEvent, RowsEvent
-from databus.kafka_history import SchemaHistory
-from databus.settings import Source
 from databus_binlog import FieldType
 from databus_changes.doubts import Reason
+from databus_core.errors import FatalError, SchemaMismatch, StatementFormat, UnknownTable
+from databus_core.events import Begin, Commit, OversizedRow, QueryEvent, RowsEvent
+from databus_core.kafka_history import SchemaHistory
+from databus_core.settings import Source
 
 SHOP_T = frozenset({("shop", "t")})
 

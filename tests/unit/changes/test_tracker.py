@@ -5,11 +5,11 @@ import logging
 import msgspec
 import pytest
 
-from databus.events import Index, SchemaDefinition, Table
-from databus.kafka_history import SchemaHistory
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.tracker import TableTracker
+from databus_core.events import Index, SchemaDefinition, Table
+from databus_core.kafka_history import SchemaHistory
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from databus.events import (
+from databus_core.events import (
     Action,
     Begin,
     Commit,
@@ -16,8 +16,8 @@ from databus.events import (
     Table,
     TableDefinition,
 )
-from databus.kafka_history import SchemaHistory
-from databus.progress import Progress
+from databus_core.kafka_history import SchemaHistory
+from databus_core.progress import Progress
 
 #: commit time of an event without one of its own, in µs
 LOGGED_US = 1_700_000_000_000_000

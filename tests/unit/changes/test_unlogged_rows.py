@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from databus.errors import FatalError
 from databus_changes.doubts import Doubt, Reason, stop
 from databus_changes.statements import StatementReader
+from databus_core.errors import FatalError
 from unit.changes.statement_samples import SOURCE, logged, no_tables, published
 
 

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from databus.errors import SourceUnavailable
 from databus_binlog import Position
 from databus_binlog.session import Session
 from databus_changes.snapshot import xa_commits
 from databus_changes.snapshot.view import start_current_view, start_view
+from databus_core.errors import SourceUnavailable
 
 END = Position("0-1-9", "log.000001", 900)
 _LOCKS = {"FLUSH TABLES WITH READ LOCK", "BACKUP STAGE BLOCK_COMMIT"}

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from databus.errors import DatabusError
-from databus.events import QueryEvent, RowsEvent
-from databus.kafka_history import SchemaHistory
-from databus.progress import Progress
-from databus.settings import Source
 from databus_binlog import Decoder, Gtid, read_file
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
 from databus_cli.binlog import transactions
 from databus_cli.binlog.files import read_files
+from databus_core.errors import DatabusError
+from databus_core.events import QueryEvent, RowsEvent
+from databus_core.kafka_history import SchemaHistory
+from databus_core.progress import Progress
+from databus_core.settings import Source
 
 M1 = Path(__file__).parents[2] / "fixtures" / "mysql-binlog" / "m1.bin"
 LENIENT = "; --lenient leaves the doubtful changes out and continues"

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from aiokafka import TopicPartition
 
-from databus.dead_letters import DeadLetter
-from databus.errors import PoisonError
-from databus.settings import Settings
 from databus_cli import deadletter
 from databus_cli.deadletter.letters import Letter, Letters
+from databus_core.dead_letters import DeadLetter
+from databus_core.errors import PoisonError
+from databus_core.settings import Settings
 
 PARTITION = TopicPartition("databus.deadletter.p", 0)
 LETTER = DeadLetter(

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import zstandard
 
-from databus.errors import DumpUnusable
-from databus.events import Action, Column, Row, Table
-from databus.manifest import DumpFile, FileFormat, Manifest, State
 from databus_binlog import Position
 from databus_cli.__main__ import main
+from databus_core.errors import DumpUnusable
+from databus_core.events import Action, Column, Row, Table
+from databus_core.manifest import DumpFile, FileFormat, Manifest, State
 from databus_messages.formats.base import SnapshotRows
 from databus_messages.formats.databus import Encoder
 from databus_messages.snapshots import snapshots

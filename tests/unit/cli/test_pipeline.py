@@ -2,10 +2,10 @@
 
 import pytest
 
-from databus.progress import Progress
 from databus_binlog import Position
 from databus_cli.__main__ import main
 from databus_cli.pipeline.target import Target, described, distance
+from databus_core.progress import Progress
 
 #: the number of the last file has one digit more
 LOGS = {"bin.999998": 1000, "bin.999999": 2 * 2**30, "bin.1000000": 500}

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from databus.settings import Settings, StartAfterGtids, StartAt
 from databus_binlog import Decoder, Events, read_file
 from databus_cli.__main__ import main
 from databus_cli.arguments.pipeline import _transaction
 from databus_cli.pipeline.skip import consequence, contents
 from databus_cli.pipeline.transaction import Transaction, search
+from databus_core.settings import Settings, StartAfterGtids, StartAt
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 

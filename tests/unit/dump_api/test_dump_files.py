@@ -18,9 +18,9 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from databus.errors import FatalError
-from databus.events import Column, Row, Table
-from databus.manifest import FileFormat, Manifest, State
+from databus_core.errors import FatalError
+from databus_core.events import Column, Row, Table
+from databus_core.manifest import FileFormat, Manifest, State
 from databus_dump_api.parts import PartWriter
 from databus_dump_api.problems import StorageFull
 from databus_dump_api.store import DumpStore

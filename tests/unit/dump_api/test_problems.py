@@ -4,7 +4,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from databus.errors import (
+from databus_core.errors import (
     BackfillConflict,
     BackfillRefused,
     DatabusError,
@@ -13,9 +13,9 @@ from databus.errors import (
     PipelineNotStarted,
     UnknownBackfill,
 )
-from databus.log_events import LogEvent
-from databus.runtime import Health
-from databus.settings import TablePattern
+from databus_core.log_events import LogEvent
+from databus_core.runtime import Health
+from databus_core.settings import TablePattern
 from databus_dump_api import problems
 
 

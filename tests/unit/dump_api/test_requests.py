@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from databus.events import Table
-from databus.settings import Settings
-from databus.table_filter import TableFilter
 from databus_changes.catalog import Queries
+from databus_core.events import Table
+from databus_core.settings import Settings
+from databus_core.table_filter import TableFilter
 from databus_dump_api import tables
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from databus.events import Table
-from databus.manifest import Manifest, State
-from databus.settings import Settings
+from databus_core.events import Table
+from databus_core.manifest import Manifest, State
+from databus_core.settings import Settings
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
 from databus_dump_api.store import DumpStore

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from common.waiting import cancelled, eventually
-from databus.manifest import Manifest, State
-from databus.redis_connection import redis_client
-from databus.settings import Settings
+from databus_core.manifest import Manifest, State
+from databus_core.redis_connection import redis_client
+from databus_core.settings import Settings
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
 from databus_dump_api.problems import StorageUnavailable

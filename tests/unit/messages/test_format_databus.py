@@ -5,8 +5,8 @@ from base64 import b64decode
 
 import msgspec
 
-from databus.events import Action, Begin, Column, Index, QueryEvent, RowsEvent, Table
 from databus_binlog import Position
+from databus_core.events import Action, Begin, Column, Index, QueryEvent, RowsEvent, Table
 from databus_messages.formats.base import Change, MessageSource, SnapshotRows
 from databus_messages.formats.databus import Databus, DatabusOptions, Encoder
 from databus_wire.packed_rows import PackedRows

@@ -8,10 +8,10 @@ from itertools import product
 
 import pytest
 
-from databus.events import Action, Column, RowsEvent, Table, TableDefinition
-from databus.settings import Source
 from databus_binlog import FormatDescription
 from databus_cli.binlog.translation import Translation
+from databus_core.events import Action, Column, RowsEvent, Table, TableDefinition
+from databus_core.settings import Source
 from databus_wire.packed_rows import PackedRows
 from devstack import Kind
 from golden.cases import CASES, KINDS, Case, events, records

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from databus.errors import PoisonError
-from databus.events import Action, Begin, Column, Commit, RowsEvent, Table, TableDefinition
-from databus.settings import Publisher
 from databus_binlog import ABSENT, Value
+from databus_core.errors import PoisonError
+from databus_core.events import Action, Begin, Column, Commit, RowsEvent, Table, TableDefinition
+from databus_core.settings import Publisher
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats import canal_protocol_pb2 as pb
 from databus_messages.formats.base import Change, MessageSource

@@ -5,7 +5,7 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from databus.events import Action, Begin, Row, Table
+from databus_core.events import Action, Begin, Row, Table
 from databus_messages.formats.base import Change
 from databus_messages.routing.partitions import Part, partition_of_row, split_by_key
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from databus.errors import InvalidSettings
-from databus.events import Action, Column, Index, Row, Table
-from databus.settings import Publisher, Settings, load
-from databus.settings.rules import Rule, default_rule, first_matches
+from databus_core.errors import InvalidSettings
+from databus_core.events import Action, Column, Index, Row, Table
+from databus_core.settings import Publisher, Settings, load
+from databus_core.settings.rules import Rule, default_rule, first_matches
 from databus_messages.routing.filter import Filter, Run, filter_of
 
 ORDERS = Table(

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from databus.events import (
+from databus_core.events import (
     Action,
     Begin,
     Column,
@@ -20,7 +20,7 @@ from databus.events import (
     Table,
     TableDefinition,
 )
-from databus.settings import Publisher
+from databus_core.settings import Publisher
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import MessageSource, Record
 from databus_messages.message import Message

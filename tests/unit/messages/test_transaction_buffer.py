@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from databus.events import Action, Begin, Table
+from databus_core.events import Action, Begin, Table
 from databus_messages.formats.base import Change
 from databus_messages.message import Message
 from databus_messages.outputs import Output

@@ -8,7 +8,7 @@ import pytest
 from aiokafka.errors import IllegalOperation, ProducerFenced
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from databus.errors import KafkaUnavailable
+from databus_core.errors import KafkaUnavailable
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Batches, Limit

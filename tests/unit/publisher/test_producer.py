@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError
 
-from databus.errors import KafkaUnavailable
-from databus.progress import Progress
+from databus_core.errors import KafkaUnavailable
+from databus_core.progress import Progress
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Limit

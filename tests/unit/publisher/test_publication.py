@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from common.waiting import eventually
-from databus.dead_letters import DeadLetter, read_headers
-from databus.errors import FatalError, GenerationLost, KafkaUnavailable
-from databus.events import (
+from databus_binlog import Position
+from databus_core.dead_letters import DeadLetter, read_headers
+from databus_core.errors import FatalError, GenerationLost, KafkaUnavailable
+from databus_core.events import (
     Action,
     Begin,
     Column,
@@ -31,11 +32,10 @@ from databus.events import (
     Table,
     TableDefinition,
 )
-from databus.names import SEQUENCE_HEADER
-from databus.progress import Progress
-from databus.settings import Settings
-from databus.settings.topic_claims import known_claims
-from databus_binlog import Position
+from databus_core.names import SEQUENCE_HEADER
+from databus_core.progress import Progress
+from databus_core.settings import Settings
+from databus_core.settings.topic_claims import known_claims
 from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Limit

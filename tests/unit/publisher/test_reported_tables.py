@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from databus.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused
-from databus.events import (
+from databus_core.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused
+from databus_core.events import (
     Action,
     DatabaseEvent,
     Event,
@@ -18,10 +18,10 @@ from databus.events import (
     StateRecord,
     TableDefinition,
 )
-from databus.progress import Progress
-from databus.settings import Settings
-from databus.settings.topic_claims import known_claims
-from databus.table_states import TableDoubt, doubt_key, encode, read_doubt
+from databus_core.progress import Progress
+from databus_core.settings import Settings
+from databus_core.settings.topic_claims import known_claims
+from databus_core.table_states import TableDoubt, doubt_key, encode, read_doubt
 from databus_messages.formats.base import Change, Record
 from databus_messages.formats.databus import Databus
 from databus_messages.routing.partitions import Partition

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from databus.events import Action, Begin, Column, Commit, RowsEvent, Table
-from databus.settings import Settings
-from databus.table_states import Backfill, BackfillProgress, TableStates
 from databus_binlog import Position
 from databus_binlog.row_batch import RowBatch
 from databus_changes.snapshot.chunks import Chunk
 from databus_changes.snapshot.keys import ChunkKey
+from databus_core.events import Action, Begin, Column, Commit, RowsEvent, Table
+from databus_core.settings import Settings
+from databus_core.table_states import Backfill, BackfillProgress, TableStates
 from databus_reader.backfill.limits import Limits
 from databus_reader.backfill.window import Definition
 

@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from databus.events import StateRecord
-from databus.progress import Progress
-from databus.table_states import CAPTURED_KEY, TableStates, decode_states
 from databus_binlog import Position
+from databus_core.events import StateRecord
+from databus_core.progress import Progress
+from databus_core.table_states import CAPTURED_KEY, TableStates, decode_states
 from databus_reader.backfill import automatic
 from databus_reader.backfill.automatic import add_backfills
 from unit.reader.backfilled import TABLE, settings

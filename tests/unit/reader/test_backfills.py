@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from databus.errors import FatalError
-from databus.events import Action, DatabaseEvent, OversizedRow, QueryEvent, SnapshotEvent, SnapshotTruncate
-from databus.runtime import Health
-from databus.table_states import Backfill, BackfillProgress, TableStates, backfill_key, encode
+from databus_core.errors import FatalError
+from databus_core.events import Action, DatabaseEvent, OversizedRow, QueryEvent, SnapshotEvent, SnapshotTruncate
+from databus_core.runtime import Health
+from databus_core.table_states import Backfill, BackfillProgress, TableStates, backfill_key, encode
 from databus_reader.backfill import backfills as module
 from databus_reader.backfill.backfills import Backfills
 from databus_reader.backfill.insertions import Insertions

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from databus.events import Action, Begin, Column, RowsEvent, SnapshotTruncate, StateRecord, Table
-from databus.settings import Settings
-from databus.table_states import BackfillProgress, TableDoubt, TableStates
+from databus_core.events import Action, Begin, Column, RowsEvent, SnapshotTruncate, StateRecord, Table
+from databus_core.settings import Settings
+from databus_core.table_states import BackfillProgress, TableDoubt, TableStates
 from databus_reader.backfill.pauses import Pauses
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.cascade_loads import CascadeLoads

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from databus.errors import FatalError
-from databus.runtime import Health
 from databus_binlog import events as binlog
+from databus_core.errors import FatalError
+from databus_core.runtime import Health
 from databus_reader import forwarding as module
 from databus_reader.backfill.window import Window
 from databus_reader.forwarding import Forwarding

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
-from databus.events import SnapshotEvent, SnapshotTruncate, StateRecord
-from databus.runtime import Health
-from databus.table_states import Backfill, BackfillProgress, TableDoubt, TableStates, doubt_key
 from databus_binlog.row_batch import RowBatch
+from databus_core.events import SnapshotEvent, SnapshotTruncate, StateRecord
+from databus_core.runtime import Health
+from databus_core.table_states import Backfill, BackfillProgress, TableDoubt, TableStates, doubt_key
 from databus_reader.backfill.insertions import Insertions
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.backfill.window import WholeTable

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from databus.errors import SourceUnavailable
-from databus.settings import Settings
+from databus_core.errors import SourceUnavailable
+from databus_core.settings import Settings
 from databus_reader.backfill import limits as module
 from unit.reader.backfilled import EmptyPipe, limits_of, settings
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from databus.errors import FatalError, SourceUnavailable
-from databus.table_states import Backfill, BackfillProgress
+from databus_core.errors import FatalError, SourceUnavailable
+from databus_core.table_states import Backfill, BackfillProgress
 from databus_reader.backfill import loader as module
 from databus_reader.backfill.loader import Loader
 from databus_reader.backfill.window import Definition, WholeTable, Window

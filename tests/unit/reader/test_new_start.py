@@ -4,12 +4,12 @@ from typing import Literal
 
 import pytest
 
-from databus.errors import FatalError, Refusal, SourceRefused
-from databus.progress import Progress
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.source_connection import source_errors
 from databus_binlog import Incident, Position
+from databus_core.errors import FatalError, Refusal, SourceRefused
+from databus_core.progress import Progress
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.source_connection import source_errors
 from databus_reader.baseline import Baseline
 from databus_reader.new_start import NewStart
 from databus_reader.parking import Parking

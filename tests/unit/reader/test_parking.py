@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from databus.errors import FatalError, GenerationLost, SourceNotReady
-from databus.events import StateRecord
-from databus.runtime import Health
-from databus.skips import Skip
-from databus.table_states import Backfill, doubt_key, encode
 from databus_changes.doubts import Doubt, Reason
+from databus_core.errors import FatalError, GenerationLost, SourceNotReady
+from databus_core.events import StateRecord
+from databus_core.runtime import Health
+from databus_core.skips import Skip
+from databus_core.table_states import Backfill, doubt_key, encode
 from databus_reader import parking as module
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.parking import Parking

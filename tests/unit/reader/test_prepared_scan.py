@@ -1,7 +1,7 @@
 """What a part of the binlog shows about XA transactions."""
 
-from databus.progress import PreparedTransaction
 from databus_binlog import Position
+from databus_core.progress import PreparedTransaction
 from databus_reader.prepared_scan import PreparedScan
 from unit.changes.conftest import Log
 

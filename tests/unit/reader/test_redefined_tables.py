@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from databus.runtime import Health
-from databus.table_states import Backfill, BackfillProgress, TableDoubt, backfill_key, decode_states, encode
 from databus_changes.tables import Rename
+from databus_core.runtime import Health
+from databus_core.table_states import Backfill, BackfillProgress, TableDoubt, backfill_key, decode_states, encode
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.parking import Parking
 from unit.reader.backfilled import NAME, settings, states

@@ -5,9 +5,9 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from databus.events import Event, StateRecord
-from databus.runtime import Health
-from databus.table_states import Backfill, TableDoubt, TableStates, doubt_key, encode
+from databus_core.events import Event, StateRecord
+from databus_core.runtime import Health
+from databus_core.table_states import Backfill, TableDoubt, TableStates, doubt_key, encode
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.parking import Parking
 from unit.reader.backfilled import NAME, settings

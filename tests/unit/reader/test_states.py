@@ -3,8 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from databus.events import StateRecord
-from databus.table_states import Backfill, BackfillProgress, BackfillState, backfill_key, decode_states, progress_key
+from databus_core.events import StateRecord
+from databus_core.table_states import (
+    Backfill,
+    BackfillProgress,
+    BackfillState,
+    backfill_key,
+    decode_states,
+    progress_key,
+)
 from databus_reader.backfill import states as module
 from databus_reader.backfill.states import BackfillStates
 from unit.reader.backfilled import NAME, states

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from databus.errors import GenerationLost
-from databus.table_states import Backfill
 from databus_binlog.row_batch import RowBatch
+from databus_core.errors import GenerationLost
+from databus_core.table_states import Backfill
 from databus_reader.backfill.whole_loads import WholeLoads
 from unit.reader.backfilled import batch, settings
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from databus.events import Action
+from databus_core.events import Action
 from databus_reader.backfill import window as module
 from databus_reader.backfill.window import Window
 from unit.reader.backfilled import BOUNDARY, PLACE, TABLE, batch, changed, chunk, ids, key

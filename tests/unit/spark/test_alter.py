@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from databus.errors import CannotApply
-from databus.events import Column, Table
-from databus.settings.rules import Rule
+from databus_core.errors import CannotApply
+from databus_core.events import Column, Table
+from databus_core.settings.rules import Rule
 from databus_spark.alter import keeps_values, row_change
 from databus_spark.errors import TableParked
 from databus_spark.published_change import published_change

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from databus.errors import DiskUnavailable, DumpUnusable
-from databus.events import Table
-from databus.manifest import DumpFile, Manifest, State
+from databus_core.errors import DiskUnavailable, DumpUnusable
+from databus_core.events import Table
+from databus_core.manifest import DumpFile, Manifest, State
 from databus_spark.dump_files import download_file, files_of
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from databus import names
+from databus_core import names
 from databus_wire.kafka_records import sequence_text
 
 #: the transactions of a partition's records; None: an offset without a record, as that of a transaction's marker

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from databus.manifest import Manifest, State
-from databus.progress import Progress, Reset, Routes
-from databus.settings import Settings
+from databus_core.manifest import Manifest, State
+from databus_core.progress import Progress, Reset, Routes
+from databus_core.settings import Settings
 from databus_spark_sink.loads.bootstrap import is_usable
 from integration.sink_peers import describe_table
 

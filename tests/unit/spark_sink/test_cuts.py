@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from databus.settings import Settings
+from databus_core.settings import Settings
 from databus_spark_sink.stream import cuts
 from databus_spark_sink.stream.cuts import Cuts
 from unit.spark_sink.fake_consumer import FakeConsumer, Records

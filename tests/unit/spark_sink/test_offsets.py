@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from databus.errors import InvalidSettings, KafkaUnavailable
-from databus.settings import Settings
+from databus_core.errors import InvalidSettings, KafkaUnavailable
+from databus_core.settings import Settings
 from databus_spark_sink.stream import offsets
 from databus_spark_sink.stream.offsets import stable_ends, topic_pattern
 

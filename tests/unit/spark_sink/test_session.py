@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from databus.errors import InvalidSettings
-from databus.kafka_java import SECRETS
-from databus.settings import Spark
+from databus_core.errors import InvalidSettings
+from databus_core.kafka_java import SECRETS
+from databus_core.settings import Spark
 from databus_spark.layout import Layout
 from databus_spark_sink.session import configuration
 

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[3]
 #: distributions that are installed from a lock of their own
-INSTALLED = ["databus", *(f"databus-{service}" for service in ("reader", "publisher", "dump-api", "spark-sink"))]
+INSTALLED = ["databus-cli", *(f"databus-{service}" for service in ("reader", "publisher", "dump-api", "spark-sink"))]
 #: package that we may declare without importing it → package that imports it without declaring it
 FOR_OTHERS = {"cryptography": "asyncmy", "pynacl": "asyncmy"}
 OPTIONAL_ENGINE = "databus_binlog.mysql_replication"
@@ -220,7 +220,7 @@ def test_the_sink_installs_no_protobuf_no_database_client_and_no_rich() -> None:
 
 
 def test_the_command_line_installs_no_spark_and_no_web_server() -> None:
-    assert not locked("databus").keys() & {"pyspark", "starlette", "uvicorn"}
+    assert not locked("cli").keys() & {"pyspark", "starlette", "uvicorn"}
 
 
 def test_the_second_engine_comes_with_an_extra_of_the_reader() -> None:

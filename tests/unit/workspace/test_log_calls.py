@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from databus.log_events import LogEvent
+from databus_core.log_events import LogEvent
 
 ROOT = Path(__file__).parents[3]
-CORE = "libs/databus/src/databus"
+CORE = "libs/core/src/databus_core"
 SOURCES = [
     path
     for path in sorted([*ROOT.glob("libs/*/src/**/*.py"), *ROOT.glob("services/*/src/**/*.py")])

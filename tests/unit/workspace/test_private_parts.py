@@ -20,10 +20,10 @@ from aiokafka.record import util
 from asyncmy.connection import Connection, _MySQLProtocol
 from packaging.requirements import Requirement
 
-from databus import kafka_client
-from databus.settings import Kafka
-from databus.settings.kafka import KafkaSasl
 from databus_binlog.driver import give_back, send, take_over
+from databus_core import kafka_client
+from databus_core.settings import Kafka
+from databus_core.settings.kafka import KafkaSasl
 from databus_publisher import producer
 from databus_publisher.record_batch import RecordBatch
 
@@ -41,7 +41,7 @@ SELECT = "databus_binlog/select.py (open_select) reads whether the server ends r
 @pytest.mark.parametrize(
     ("member", "extra", "package"),
     [
-        ("libs/databus", "", "aiokafka"),
+        ("libs/core", "", "aiokafka"),
         ("services/publisher", "", "aiokafka"),
         ("libs/binlog", "connect", "asyncmy"),
     ],

@@ -1,13 +1,13 @@
 """What the database refuses of a request for backfills: tables, privileges, conditions, and tables without a key."""
 
-from databus.events import Table, full_name
-from databus.settings import Settings
 from databus_binlog.errors import MissingPrivilege, ServerRefused, TimeLimitReached
 from databus_binlog.position import release
 from databus_binlog.session import Session
 from databus_changes.backfill_tables import MAX_WHERE, BackfillRequest, Selection
 from databus_changes.captured import may_select
 from databus_changes.tables import TableName, quoted_name
+from databus_core.events import Table, full_name
+from databus_core.settings import Settings
 
 _SIZE = "SELECT data_length FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 

@@ -9,18 +9,18 @@ from collections.abc import Iterable
 
 import msgspec
 
-from databus import kafka_client, names
-from databus.errors import BackfillConflict, BackfillRefused, PipelineNotStarted, UnknownBackfill
-from databus.kafka_progress import read_progress
-from databus.kafka_table_states import read_states, write_backfills
-from databus.kafka_topics import partition_counts
-from databus.pipeline_host import connect_pipeline_host
-from databus.settings import Settings
-from databus.table_filter import TableFilter
-from databus.table_states import Backfill, TableStates, Wanted, new_backfills
 from databus_changes.backfill_checks import source_faults
 from databus_changes.backfill_tables import BackfillRequest, conflicts, option_faults, select_tables
 from databus_changes.catalog import read_tables
+from databus_core import kafka_client, names
+from databus_core.errors import BackfillConflict, BackfillRefused, PipelineNotStarted, UnknownBackfill
+from databus_core.kafka_progress import read_progress
+from databus_core.kafka_table_states import read_states, write_backfills
+from databus_core.kafka_topics import partition_counts
+from databus_core.pipeline_host import connect_pipeline_host
+from databus_core.settings import Settings
+from databus_core.table_filter import TableFilter
+from databus_core.table_states import Backfill, TableStates, Wanted, new_backfills
 
 
 async def request(settings: Settings, wanted: BackfillRequest) -> list[Backfill]:

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from databus.events import Table, full_name
-from databus.settings import Settings
-from databus.settings.rules import first_matches
-from databus.table_filter import TableFilter
-from databus.table_states import TableStates
 from databus_changes.tables import TableName
+from databus_core.events import Table, full_name
+from databus_core.settings import Settings
+from databus_core.settings.rules import first_matches
+from databus_core.table_filter import TableFilter
+from databus_core.table_states import TableStates
 
 #: characters of a condition; a record of Kafka has to contain it
 MAX_WHERE = 2**16
 
 
 class BackfillRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tables a client wants to load, and how; see `databus.table_states.Backfill`."""
+    """Which tables a client wants to load, and how; see `databus_core.table_states.Backfill`."""
 
     #: `schema.table` patterns
     tables: Sequence[str]

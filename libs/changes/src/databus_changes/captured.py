@@ -1,14 +1,14 @@
 """The captured tables of a database, as its account sees them: what `--check` reports about them."""
 
-from databus.errors import SourceNotReady
-from databus.events import Table, first_names
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.settings import Source
-from databus.table_filter import TableFilter, sample
 from databus_binlog.errors import MissingPrivilege, ServerRefused
 from databus_changes.catalog import Queries, read_tables
 from databus_changes.tables import TableName, quoted_name
+from databus_core.errors import SourceNotReady
+from databus_core.events import Table, first_names
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.settings import Source
+from databus_core.table_filter import TableFilter, sample
 
 log = get_logger(__name__)
 

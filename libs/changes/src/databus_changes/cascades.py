@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from databus.events import first_names, full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
 from databus_binlog.errors import MissingPrivilege, ServerRefused
 from databus_changes.catalog import Queries
 from databus_changes.ddl.reader import TokenReader
 from databus_changes.tables import CapturedTables, TableName
+from databus_core.events import first_names, full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
 
 log = get_logger(__name__)
 

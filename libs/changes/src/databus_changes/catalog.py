@@ -9,10 +9,10 @@ Both kinds of servers print `PRI` for the columns of the row key, even if it is 
 from collections import defaultdict
 from typing import Any, NamedTuple, Protocol
 
-from databus.events import Column, Index, Table
 from databus_binlog.errors import ServerRefused
 from databus_changes.charsets import charset_of
 from databus_changes.literals import labels
+from databus_core.events import Column, Index, Table
 
 
 class Queries(Protocol):

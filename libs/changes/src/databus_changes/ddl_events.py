@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from databus.events import Action, DatabaseEvent, Event, QueryEvent, Table
 from databus_binlog import events as binlog
 from databus_changes import doubts
 from databus_changes.ddl.statement import DatabaseChange, TableChange
@@ -10,6 +9,7 @@ from databus_changes.definitions import Definitions
 from databus_changes.group import Group
 from databus_changes.statements import Ddl, bytes_of
 from databus_changes.tracker import TableTracker
+from databus_core.events import Action, DatabaseEvent, Event, QueryEvent, Table
 
 
 class DdlEvents:

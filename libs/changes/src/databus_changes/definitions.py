@@ -1,7 +1,7 @@
 """The definitions of tables that were emitted: rows refer to them by their fingerprints."""
 
-from databus.events import Event, Table, TableDefinition
 from databus_changes.tables import TableName
+from databus_core.events import Event, Table, TableDefinition
 
 
 class Definitions:

@@ -3,10 +3,10 @@
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from databus.errors import CannotApply
 from databus_changes.ddl.reader import TokenReader
 from databus_changes.ddl.token import Token
 from databus_changes.tables import TableName
+from databus_core.errors import CannotApply
 
 #: what may follow the verb; QUICK, which is not reserved, only follows DELETE
 _MODIFIERS = {"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE"}

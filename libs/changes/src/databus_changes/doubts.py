@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NoReturn, Protocol, TypeAlias
 
-from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat, UnknownTable, skip_advice
-from databus.events import Event, full_name
-from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
 from databus_changes.place import Place
 from databus_changes.tables import Rename, TableName
+from databus_core.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat, UnknownTable, skip_advice
+from databus_core.events import Event, full_name
+from databus_core.log_events import Fields
 
 
 class Reason(StrEnum):
@@ -52,7 +52,7 @@ class Reason(StrEnum):
     UNREADABLE_STATEMENT = "statements that cannot be read as SQL"
     #: the binlog files do not describe the table of a statement, and there is no server to read the table from
     UNDESCRIBED_TABLE = "statements on tables that the files do not describe"
-    #: an operator has requested it (`databus.skips`)
+    #: an operator has requested it (`databus_core.skips`)
     SKIPPED = "transactions that are skipped"
 
 

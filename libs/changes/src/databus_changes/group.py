@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from databus.events import Begin, Event, Skipped, Table
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import events as binlog
 from databus_changes import doubts
@@ -12,6 +11,7 @@ from databus_changes.held_rows import HeldTransaction
 from databus_changes.reached import Reached
 from databus_changes.statements import Ddl
 from databus_changes.tables import TableName
+from databus_core.events import Begin, Event, Skipped, Table
 
 
 class Group:

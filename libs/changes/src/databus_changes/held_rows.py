@@ -7,9 +7,9 @@ from typing import IO, TypeAlias
 
 import msgspec
 
-from databus.events import Event, OversizedRow, RowsEvent, Table
 from databus_binlog import Event as BinlogEvent
 from databus_changes.doubts import Doubt
+from databus_core.events import Event, OversizedRow, RowsEvent, Table
 
 HeldRows: TypeAlias = RowsEvent | OversizedRow
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from databus.events import Column, Index, Table
 from databus_binlog import ColumnMap, TableMap
 from databus_binlog.table_map import NOT_LOGGED, FieldType
 from databus_changes.charsets import charset_name
 from databus_changes.table_maps import table_of
+from databus_core.events import Column, Index, Table
 
 #: MariaDB's type → the type in the binlog
 _ALIASES = {"uuid": "binary(16)", "inet6": "binary(16)", "inet4": "binary(4)"}

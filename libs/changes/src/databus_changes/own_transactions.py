@@ -1,10 +1,10 @@
 """Transactions that are not the source's: they are inserted at boundaries between its transactions."""
 
-from databus.events import Begin, Commit
 from databus_binlog import Position
 from databus_changes.group import Group
 from databus_changes.place import Place
 from databus_changes.reached import Reached
+from databus_core.events import Begin, Commit
 
 
 class OwnTransactions:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from databus.events import Table
 from databus_binlog import ABSENT, Flavor, Value
 from databus_binlog.events import Rows
+from databus_core.events import Table
 
 #: types of the columns that NOBLOB leaves out
 _LEFT_OUT = frozenset({

@@ -7,14 +7,14 @@ another host. Rows that are not held, because the reader was started again meanw
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
-from databus.errors import SourceRefused
-from databus.events import Decided, Event, Prepared, Table
-from databus.progress import PreparedTransaction
 from databus_binlog import events as binlog
 from databus_changes import doubts
 from databus_changes.doubts import OnDoubt
 from databus_changes.executed import Executed
 from databus_changes.held_rows import HeldTransaction
+from databus_core.errors import SourceRefused
+from databus_core.events import Decided, Event, Prepared, Table
+from databus_core.progress import PreparedTransaction
 
 #: When the rows of all prepared transactions in memory are larger, those of the largest one are moved to its file.
 _MEMORY_BYTES = 2**24

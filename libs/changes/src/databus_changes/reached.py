@@ -1,12 +1,12 @@
 """Up to where a binlog is translated, and what of that no Commit or Heartbeat has reported yet."""
 
-from databus.events import Commit, Heartbeat
-from databus.progress import Progress
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import Flavor, Position
 from databus_binlog import events as binlog
 from databus_changes.executed import Executed
 from databus_changes.place import Place
+from databus_core.events import Commit, Heartbeat
+from databus_core.progress import Progress
 
 
 class Reached:

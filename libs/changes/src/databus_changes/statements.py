@@ -3,10 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from databus import metrics
-from databus.events import Action, full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
 from databus_binlog import events as binlog
 from databus_changes import doubts
 from databus_changes.ddl.statement import DatabaseChange, Statement, TableChange, parse_statement
@@ -14,6 +10,10 @@ from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.doubts import OnDoubt
 from databus_changes.tables import CapturedTables, Rename, TableName, moves
 from databus_changes.tracker import TableTracker
+from databus_core import metrics
+from databus_core.events import Action, full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
 
 log = get_logger(__name__)
 

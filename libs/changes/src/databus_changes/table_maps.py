@@ -2,10 +2,10 @@
 
 import msgspec
 
-from databus.events import Column, Index, Table
 from databus_binlog import ColumnMap, TableMap
 from databus_binlog.table_map import FieldType as T
 from databus_changes.charsets import character_width
+from databus_core.events import Column, Index, Table
 
 _PLAIN = {
     T.TINY: "tinyint", T.SHORT: "smallint", T.INT24: "mediumint", T.LONG: "int", T.LONGLONG: "bigint",

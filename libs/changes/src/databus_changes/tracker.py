@@ -2,18 +2,12 @@
 
 If the binlog names columns, its description of a table is authoritative; the schema history or information_schema adds,
 for example, display widths, AUTO_INCREMENT and secondary indexes. If the binlog does not name columns, the history is
-authoritative: the tables at the pipeline's progress (`databus.kafka_history`), with every later statement applied to
-them. In both cases, a table from the history or information_schema is used for rows only if it fits their table map.
+authoritative: the tables at the pipeline's progress (`databus_core.kafka_history`), with every later statement applied
+to them. In both cases, a table from the history or information_schema is used for rows only if it fits their table map.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from databus import metrics
-from databus.errors import CannotApply
-from databus.events import SchemaDefinition, Table, full_name
-from databus.kafka_history import SchemaHistory
-from databus.log_events import LogEvent
-from databus.logs import get_logger
 from databus_binlog import TableMap
 from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
@@ -27,6 +21,12 @@ from databus_changes.matching import (
 )
 from databus_changes.table_maps import readable, table_of
 from databus_changes.tables import TableName
+from databus_core import metrics
+from databus_core.errors import CannotApply
+from databus_core.events import SchemaDefinition, Table, full_name
+from databus_core.kafka_history import SchemaHistory
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
 
 log = get_logger(__name__)
 

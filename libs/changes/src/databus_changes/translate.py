@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from databus.events import Action, Commit, Event, OversizedRow, RowsEvent, Table
-from databus.progress import Progress
 from databus_binlog import ABSENT, Flavor, Position, TableMap
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import events as binlog
@@ -39,6 +37,8 @@ from databus_changes.statements import StatementReader
 from databus_changes.tables import CapturedTables, TableName
 from databus_changes.tracker import TableTracker
 from databus_changes.xa import XaTransactions
+from databus_core.events import Action, Commit, Event, OversizedRow, RowsEvent, Table
+from databus_core.progress import Progress
 
 AnyRows: TypeAlias = binlog.Rows | binlog.OversizedRows
 

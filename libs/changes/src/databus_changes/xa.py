@@ -1,7 +1,5 @@
 """Ends XA transactions: holds their rows from XA PREPARE on, and emits them at XA COMMIT."""
 
-from databus.errors import SourceRefused, skip_advice
-from databus.events import Event
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import events as binlog
 from databus_changes import doubts
@@ -11,6 +9,8 @@ from databus_changes.held_rows import HeldTransaction
 from databus_changes.prepared import PreparedTransactions
 from databus_changes.reached import Reached
 from databus_changes.tracker import TableTracker
+from databus_core.errors import SourceRefused, skip_advice
+from databus_core.events import Event
 
 
 class XaTransactions:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from databus.errors import DatabusError, UsageError
 from databus_cli.terminal import notice
+from databus_core.errors import DatabusError, UsageError
 
 #: command → help. `databus_cli.arguments.NAME` has the arguments of a command, `databus_cli.NAME` its
 #: `run(options) -> exit code`; these two modules are imported only if the command is given.
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("databus", description="Work with MySQL Databus from the command line.")
-    parser.add_argument("--version", action="version", version=version("databus"))
+    parser.add_argument("--version", action="version", version=version("databus-cli"))
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command")
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, summary in _COMMANDS.items():

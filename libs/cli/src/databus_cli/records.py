@@ -3,8 +3,8 @@
 import msgspec
 from pydantic import ValidationError
 
-from databus.errors import InvalidSettings
-from databus.settings.rules import Rule
+from databus_core.errors import InvalidSettings
+from databus_core.settings.rules import Rule
 from databus_messages.formats import find
 from databus_messages.formats.base import Record
 from databus_messages.outputs import OutputPlan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from databus_binlog import Query
 
 if TYPE_CHECKING:  # imported only where it is needed: the import takes a quarter of a second
-    from databus.settings import Source
+    from databus_core.settings import Source
 
 #: statements that show, without naming a table, which rows of a transaction take effect
 _OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
@@ -23,14 +23,14 @@ class Selection:
     def __init__(self, patterns: Sequence[str] | None) -> None:
         self._source: Source | None = None
         if patterns:
-            from databus.settings import Source
+            from databus_core.settings import Source
 
             self._source = Source(include=list(patterns))
 
     @property
     def captured(self) -> Source:
         """The tables that the reader would capture with these patterns; without patterns, all except system tables."""
-        from databus.settings import Source
+        from databus_core.settings import Source
 
         return self._source or Source()
 

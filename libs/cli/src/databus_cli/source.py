@@ -3,11 +3,11 @@
 import argparse
 import asyncio
 
-from databus import switch
-from databus.errors import DatabusError, InvalidSettings
-from databus.redis_connection import connect_redis
-from databus.settings import Settings, load
 from databus_cli.terminal import notice
+from databus_core import switch
+from databus_core.errors import DatabusError, InvalidSettings
+from databus_core.redis_connection import connect_redis
+from databus_core.settings import Settings, load
 
 #: number of polls of Redis; together they normally take longer than the reader needs to switch or to give up
 _POLLS = 12

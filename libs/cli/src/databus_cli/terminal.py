@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from databus.errors import UsageError
+from databus_core.errors import UsageError
 
 if TYPE_CHECKING:  # imported only if a bar is shown: the import takes a fifth of a second
     from rich.progress import Progress

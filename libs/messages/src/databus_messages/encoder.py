@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from databus.errors import GenerationLost, RuleMismatch
-from databus.events import (
+from databus_core.errors import GenerationLost, RuleMismatch
+from databus_core.events import (
     Action,
     Begin,
     Commit,
@@ -26,8 +26,8 @@ from databus.events import (
     Table,
     TableDefinition,
 )
-from databus.settings.rules import Rule
-from databus.settings.topic_claims import TopicClaims
+from databus_core.settings.rules import Rule
+from databus_core.settings.topic_claims import TopicClaims
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, TransactionEnd
 from databus_messages.message import Frame, Message
 from databus_messages.outputs import Output, OutputPlan
@@ -40,7 +40,7 @@ from databus_wire.packed_rows import PackedRows
 
 
 class EventEncoder:
-    """Makes the messages of one generation of a pipeline (see `databus.events`), or of a series of binlog files."""
+    """Makes the messages of one generation of a pipeline (see `databus_core.events`), or a series of binlog files."""
 
     def __init__(
         self,

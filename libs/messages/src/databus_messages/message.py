@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from databus.errors import PoisonError
-from databus.events import OversizedRow
 from databus_binlog import Position
+from databus_core.errors import PoisonError
+from databus_core.events import OversizedRow
 from databus_messages.formats.base import (
     BackfilledRows,
     Change,

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from databus.errors import InvalidSettings
-from databus.events import Begin
-from databus.settings.rules import Rule
+from databus_core.errors import InvalidSettings
+from databus_core.events import Begin
+from databus_core.settings.rules import Rule
 from databus_messages import formats
 from databus_messages.formats import AnyFormat
 from databus_messages.formats.base import MessageSource, Options, Record

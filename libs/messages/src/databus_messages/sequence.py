@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from databus.names import SEQUENCE_HEADER
+from databus_core.names import SEQUENCE_HEADER
 from databus_wire.kafka_records import sequence_text
 
 

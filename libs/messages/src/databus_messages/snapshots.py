@@ -11,9 +11,9 @@ from typing import TypeAlias
 import msgspec
 import zstandard
 
-from databus.errors import DumpUnusable
-from databus.events import Row, Table
-from databus.manifest import DumpFile, FileFormat, Manifest
+from databus_core.errors import DumpUnusable
+from databus_core.events import Row, Table
+from databus_core.manifest import DumpFile, FileFormat, Manifest
 from databus_messages.formats.base import SnapshotRows
 
 #: returns a context manager, inside which the dump's file exists as a local file

@@ -7,7 +7,7 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from databus.events import Action, Begin, Table
+from databus_core.events import Action, Begin, Table
 from databus_messages.formats.base import Change
 from databus_messages.message import Message
 from databus_messages.outputs import Output

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 
-from databus.events import Table
+from databus_core.events import Table
 from databus_spark.definitions import key_columns
 from databus_spark.types import TypeOptions, converts, literal
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from databus.errors import CannotApply
-from databus.events import Column, Table
 from databus_changes.ddl.column_changes import ColumnChanges
 from databus_changes.ddl.definition import ColumnDefinition
 from databus_changes.ddl.read_column_changes import read_column_changes
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
+from databus_core.errors import CannotApply
+from databus_core.events import Column, Table
 from databus_spark.new_column import NULL, initial_value
 from databus_spark.types import TypeOptions, can_represent, identifier, lake_type, sized_type
 

@@ -4,8 +4,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from databus.errors import CannotApply, InvalidSettings
-from databus.events import Table
+from databus_core.errors import CannotApply, InvalidSettings
+from databus_core.events import Table
 from databus_spark import delta
 from databus_spark.changes import COLUMNS, DEFINITION
 from databus_spark.definitions import SEQUENCE, decode_definition, key_columns

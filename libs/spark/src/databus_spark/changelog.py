@@ -12,8 +12,8 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from databus.errors import FatalError
 from databus_changes.tables import TableName
+from databus_core.errors import FatalError
 from databus_spark.formats import open_table
 from databus_spark.sequences import between, last_of, transaction_of
 from databus_spark.table_changes import TableChanges, table_changes

@@ -6,9 +6,9 @@ from typing import overload
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from databus.errors import InvalidSettings
-from databus.settings import Kafka
 from databus_changes.tables import TableName
+from databus_core.errors import InvalidSettings
+from databus_core.settings import Kafka
 from databus_spark.alignment import align
 from databus_spark.blocking import wait_for
 from databus_spark.changelog import ChangeLog, Offsets

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from databus.settings.rules import DEFAULT_OUTPUT
+from databus_core.settings.rules import DEFAULT_OUTPUT
 from databus_spark.messages import header
 from databus_spark.sequences import last_of
 from databus_spark.types import literal

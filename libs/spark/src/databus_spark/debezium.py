@@ -8,8 +8,8 @@ one are parsed a second time, for their schema.
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from databus.errors import InvalidSettings
-from databus.settings import Kafka
+from databus_core.errors import InvalidSettings
+from databus_core.settings import Kafka
 from databus_spark.alignment import ADVICE, PLACE, texts
 from databus_spark.blocking import wait_for
 from databus_spark.changelog import Offsets

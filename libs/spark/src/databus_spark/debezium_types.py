@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from databus.errors import InvalidSettings
+from databus_core.errors import InvalidSettings
 from databus_spark.alignment import PLACE, texts
 from databus_spark.types import TypeOptions, identifier, literal, microseconds
 

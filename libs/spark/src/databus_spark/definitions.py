@@ -2,7 +2,7 @@
 
 import msgspec
 
-from databus.events import Column, Table
+from databus_core.events import Column, Table
 from databus_spark.errors import TableParked
 from databus_spark.types import Columns, TypeOptions, lake_type
 

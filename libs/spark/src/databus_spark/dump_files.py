@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from databus.dump_client import DumpApi
-from databus.errors import DiskUnavailable, DumpUnusable
-from databus.events import Table
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.manifest import DumpFile, FileFormat, Manifest
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DiskUnavailable, DumpUnusable
+from databus_core.events import Table
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.manifest import DumpFile, FileFormat, Manifest
 from databus_spark.folder import Folder
 from databus_spark.messages import decode_dump_lines, decode_dump_parquet
 from databus_spark.types import TypeOptions, lost_values

@@ -7,10 +7,10 @@ from tempfile import TemporaryDirectory
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from databus.dump_client import DumpApi
-from databus.errors import DumpUnusable, InvalidSettings
-from databus.events import Table
-from databus.manifest import Manifest, State
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DumpUnusable, InvalidSettings
+from databus_core.events import Table
+from databus_core.manifest import Manifest, State
 from databus_spark.blocking import wait_for
 from databus_spark.definitions import SEQUENCE
 from databus_spark.dump_files import download, files_of, read_rows

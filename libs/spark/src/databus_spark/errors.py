@@ -1,6 +1,6 @@
 """Errors that concern one table."""
 
-from databus.errors import DatabusError, LakeUnavailable
+from databus_core.errors import DatabusError, LakeUnavailable
 
 
 class TableParked(DatabusError):

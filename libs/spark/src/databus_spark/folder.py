@@ -9,7 +9,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from databus.errors import InvalidSettings, LakeUnavailable
+from databus_core.errors import InvalidSettings, LakeUnavailable
 
 _UNKNOWN_SYSTEM = ("UnsupportedFileSystemException", "ClassNotFoundException", "NoClassDefFoundError")
 

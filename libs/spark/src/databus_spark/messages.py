@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from databus import names
-from databus.events import Table
+from databus_core import names
+from databus_core.events import Table
 from databus_spark.sequences import last_of
 from databus_spark.types import identifier
 

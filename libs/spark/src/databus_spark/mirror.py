@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from databus.events import Table
-from databus.routes import is_exact
-from databus.settings.rules import Rule
 from databus_changes.tables import TableName
+from databus_core.events import Table
+from databus_core.routes import is_exact
+from databus_core.settings.rules import Rule
 from databus_spark.alter import RowChange
 from databus_spark.changelog import ChangeLog
 from databus_spark.definitions import (

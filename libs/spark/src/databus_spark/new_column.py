@@ -2,9 +2,9 @@
 
 import re
 
-from databus.errors import CannotApply
-from databus.events import Column
 from databus_changes.ddl.definition import ColumnDefinition
+from databus_core.errors import CannotApply
+from databus_core.events import Column
 from databus_spark.types import TypeOptions, lake_type, literal, sized_type, value
 
 NULL = "null"

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from databus.errors import CannotApply
-from databus.events import Table
-from databus.settings.rules import Rule, default_rule
+from databus_core.errors import CannotApply
+from databus_core.events import Table
+from databus_core.settings.rules import Rule, default_rule
 from databus_spark.alter import RowChange, row_change
 from databus_spark.errors import TableParked
 from databus_spark.types import TypeOptions

@@ -4,10 +4,10 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from databus.events import Table
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.tables import TableName
+from databus_core.events import Table
 from databus_spark.definitions import decode_definition
 from databus_spark.sequences import transaction_of
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from databus.events import Column, Table
-from databus.settings import SparkTypes
+from databus_core.events import Column, Table
+from databus_core.settings import SparkTypes
 
 #: column → SQL type, in the table's order
 Columns = dict[str, str]

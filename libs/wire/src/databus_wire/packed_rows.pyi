@@ -1,6 +1,6 @@
 """Rows as the services exchange them: a msgpack array with an array for each row.
 
-A value is `bin`, and NULL is nil. In the rows of a partial event (`databus.events.RowsEvent`), false is ABSENT.
+A value is `bin`, and NULL is nil. In the rows of a partial event (`databus_core.events.RowsEvent`), false is ABSENT.
 """
 
 from collections.abc import Sequence

@@ -7,14 +7,14 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp
 
-from databus import runtime
-from databus.checks import run_all
-from databus.kafka_progress import read_progress
-from databus.metrics import DUMP_STORAGE_FREE
-from databus.pipeline_host import connect_pipeline_host
-from databus.redis_connection import connect_redis, redis_client
-from databus.runtime import Health
-from databus.settings import Settings
+from databus_core import runtime
+from databus_core.checks import run_all
+from databus_core.kafka_progress import read_progress
+from databus_core.metrics import DUMP_STORAGE_FREE
+from databus_core.pipeline_host import connect_pipeline_host
+from databus_core.redis_connection import connect_redis, redis_client
+from databus_core.runtime import Health
+from databus_core.settings import Settings
 from databus_dump_api import app
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases

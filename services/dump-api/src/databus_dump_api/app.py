@@ -9,10 +9,10 @@ from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from databus.backfill_status import BackfillList
-from databus.manifest import DumpLease, DumpList, Manifest
-from databus.runtime import Health, health_routes
-from databus.settings import Settings, TablePattern
+from databus_core.backfill_status import BackfillList
+from databus_core.manifest import DumpLease, DumpList, Manifest
+from databus_core.runtime import Health, health_routes
+from databus_core.settings import Settings, TablePattern
 from databus_dump_api import backfills, problems
 from databus_dump_api.bodies import MAX_PATTERNS, answers, json_response, require_json
 from databus_dump_api.download import MEDIA_TYPES, Download

@@ -6,13 +6,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from databus.backfill_status import BackfillList, BackfillStatus, newest_first, status_of
-from databus.errors import UnknownBackfill
-from databus.kafka_table_states import read_states
-from databus.settings import Settings, TablePattern
-from databus.table_states import TableStates, Wanted
 from databus_changes.backfill_requests import change, request
 from databus_changes.backfill_tables import MAX_WHERE, BackfillRequest
+from databus_core.backfill_status import BackfillList, BackfillStatus, newest_first, status_of
+from databus_core.errors import UnknownBackfill
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import Settings, TablePattern
+from databus_core.table_states import TableStates, Wanted
 from databus_dump_api.bodies import MAX_PATTERNS, answers, json_response, require_json
 
 

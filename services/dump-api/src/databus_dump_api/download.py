@@ -7,11 +7,11 @@ from time import monotonic
 from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from databus.errors import DatabusError
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.manifest import DumpFile, FileFormat
-from databus.metrics import DUMP_DOWNLOADS
+from databus_core.errors import DatabusError
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.manifest import DumpFile, FileFormat
+from databus_core.metrics import DUMP_DOWNLOADS
 from databus_dump_api.dumps import DumpManager
 
 log = get_logger(__name__)

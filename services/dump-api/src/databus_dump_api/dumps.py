@@ -13,15 +13,15 @@ from pathlib import Path
 
 import msgspec
 
-from databus.cancellation import raise_if_cancelled
-from databus.errors import DatabusError, PipelineNotStarted
-from databus.kafka_progress import read_progress
-from databus.log_events import LogEvent
-from databus.logs import bound, get_logger, position_fields
-from databus.manifest import DumpFile, Manifest, State
-from databus.metrics import DUMPS, LEASE_CONFLICTS
-from databus.pipeline_host import connect_pipeline_host
-from databus.settings import Settings
+from databus_core.cancellation import raise_if_cancelled
+from databus_core.errors import DatabusError, PipelineNotStarted
+from databus_core.kafka_progress import read_progress
+from databus_core.log_events import LogEvent
+from databus_core.logs import bound, get_logger, position_fields
+from databus_core.manifest import DumpFile, Manifest, State
+from databus_core.metrics import DUMPS, LEASE_CONFLICTS
+from databus_core.pipeline_host import connect_pipeline_host
+from databus_core.settings import Settings
 from databus_dump_api import snapshot
 from databus_dump_api.leases import Leases
 from databus_dump_api.problems import (

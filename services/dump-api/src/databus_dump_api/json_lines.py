@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import zstandard
 
-from databus.events import Action, Row, Table
+from databus_core.events import Action, Row, Table
 from databus_dump_api.part_file import PartFile
 from databus_messages.formats.databus import Encoder
 

@@ -6,8 +6,8 @@ from typing import Self
 
 from redis.asyncio import Redis
 
-from databus import names
-from databus.redis_connection import redis_errors
+from databus_core import names
+from databus_core.redis_connection import redis_errors
 
 
 class Leases:

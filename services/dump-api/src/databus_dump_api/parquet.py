@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyarrow
 from pyarrow import parquet
 
-from databus.events import Column, Row, Table
+from databus_core.events import Column, Row, Table
 from databus_dump_api.part_file import PartFile
 from databus_messages.formats.columns import FLOATS, INTEGERS, LABELLED, TEMPORAL, TEXT
 from databus_messages.formats.databus_strict import strict_columns

@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from databus import durable
+from databus_core import durable
 from databus_dump_api.store import storage_errors
 
 

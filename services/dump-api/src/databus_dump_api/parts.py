@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from databus import durable
-from databus.events import Row, Table
-from databus.manifest import DumpFile, FileFormat
+from databus_core import durable
+from databus_core.events import Row, Table
+from databus_core.manifest import DumpFile, FileFormat
 from databus_dump_api.json_lines import JsonLinesPart
 from databus_dump_api.parquet import ParquetPart
 from databus_dump_api.part_file import PartFile

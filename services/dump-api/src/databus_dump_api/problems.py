@@ -9,7 +9,7 @@ Problem
 ├── UnknownTables        422  a requested pattern matches no table that is captured and published
 └── QueueFull            429  too many requests are waiting
 
-Of databus.errors:
+Of databus_core.errors:
 BackfillRefused         422  backfills were requested that are not possible
 ├── BackfillConflict     409  the state of a table or a backfill does not allow what was requested
 └── UnknownBackfill      404  there is no such backfill
@@ -25,7 +25,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from databus.errors import (
+from databus_core.errors import (
     BackfillConflict,
     BackfillRefused,
     DatabusError,
@@ -33,9 +33,9 @@ from databus.errors import (
     RetryableError,
     UnknownBackfill,
 )
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.runtime import Health
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.runtime import Health
 
 log = get_logger(__name__)
 

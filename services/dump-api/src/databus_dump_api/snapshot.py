@@ -15,20 +15,20 @@ from pathlib import Path
 
 import msgspec
 
-from databus import kafka_client, names
-from databus.errors import InvalidSettings
-from databus.events import Table
-from databus.kafka_history import read_history
-from databus.kafka_progress import read_progress
-from databus.kafka_topics import partitions_of
-from databus.manifest import DumpFile, FileFormat, Manifest, State
-from databus.metrics import DUMP_ROWS
-from databus.pipeline_host import connect_pipeline_host
-from databus.routes import fingerprint
-from databus.settings import Settings
 from databus_changes.matching import with_declared_types
 from databus_changes.snapshot.select import select
 from databus_changes.snapshot.view import View, open_view
+from databus_core import kafka_client, names
+from databus_core.errors import InvalidSettings
+from databus_core.events import Table
+from databus_core.kafka_history import read_history
+from databus_core.kafka_progress import read_progress
+from databus_core.kafka_topics import partitions_of
+from databus_core.manifest import DumpFile, FileFormat, Manifest, State
+from databus_core.metrics import DUMP_ROWS
+from databus_core.pipeline_host import connect_pipeline_host
+from databus_core.routes import fingerprint
+from databus_core.settings import Settings
 from databus_dump_api.parts import PartWriter
 from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, require_unchanged, table_topics
 from databus_wire.packed_rows import PackedRows

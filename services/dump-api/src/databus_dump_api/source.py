@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from databus.checks import run_all
-from databus.settings import Settings
-from databus.settings.topic_claims import require_topics
-from databus.source_connection import check_host
 from databus_binlog.session import Session
 from databus_changes.captured import captured_tables, require_select
 from databus_changes.snapshot.view import needs_lock
+from databus_core.checks import run_all
+from databus_core.settings import Settings
+from databus_core.settings.topic_claims import require_topics
+from databus_core.source_connection import check_host
 from databus_messages.routing.filter import require_fit
 
 

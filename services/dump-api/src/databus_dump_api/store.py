@@ -19,9 +19,9 @@ from tempfile import TemporaryFile
 
 import msgspec
 
-from databus import durable
-from databus.errors import FatalError, InvalidSettings
-from databus.manifest import Manifest, State
+from databus_core import durable
+from databus_core.errors import FatalError, InvalidSettings
+from databus_core.manifest import Manifest, State
 from databus_dump_api.problems import StorageFull, StorageUnavailable
 
 _MANIFEST = "manifest.json"

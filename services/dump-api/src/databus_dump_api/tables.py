@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from databus.errors import SchemaMismatch, SourceNotReady
-from databus.events import Row, Table
-from databus.settings import Settings
-from databus.settings.rules import Rule, default_rule
-from databus.table_filter import TableFilter
 from databus_changes.catalog import Queries, read_table, read_tables
+from databus_core.errors import SchemaMismatch, SourceNotReady
+from databus_core.events import Row, Table
+from databus_core.settings import Settings
+from databus_core.settings.rules import Rule, default_rule
+from databus_core.table_filter import TableFilter
 from databus_dump_api.problems import UnknownTables
 from databus_messages.routing.filter import filter_of
 

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from databus import runtime
-from databus.runtime import Health
-from databus.settings import Settings
+from databus_core import runtime
+from databus_core.runtime import Health
+from databus_core.settings import Settings
 from databus_messages.outputs import plan_outputs
 from databus_publisher import service
 from databus_publisher.record_batch import keep_freed_memory

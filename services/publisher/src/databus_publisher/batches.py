@@ -14,7 +14,7 @@ from typing import NamedTuple
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import IllegalOperation, MessageSizeTooLargeError, RecordListTooLargeError
 
-from databus.errors import KafkaUnavailable, RecordTooLarge
+from databus_core.errors import KafkaUnavailable, RecordTooLarge
 from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.record_batch import RecordBatch

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from databus.errors import TopicNameRefused
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.settings import Publisher
-from databus.settings.topic_claims import TopicClaims
+from databus_core.errors import TopicNameRefused
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.settings import Publisher
+from databus_core.settings.topic_claims import TopicClaims
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
 

@@ -5,8 +5,8 @@ import hashlib
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from databus import durable, metrics
-from databus.errors import FatalError
+from databus_core import durable, metrics
+from databus_core.errors import FatalError
 from databus_messages.formats.base import ClaimCheck
 
 

@@ -10,12 +10,12 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 from aiokafka.producer import sender
 
-from databus import kafka_client, metrics, names
-from databus.errors import DatabusError, FatalError, KafkaUnavailable, RecordTooLarge
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.progress import Progress, encode_progress
-from databus.settings import Settings
+from databus_core import kafka_client, metrics, names
+from databus_core.errors import DatabusError, FatalError, KafkaUnavailable, RecordTooLarge
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.progress import Progress, encode_progress
+from databus_core.settings import Settings
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confirmed_in_time

@@ -1,4 +1,4 @@
-"""Publish one generation (see `databus.pipe`): its events become records in Kafka.
+"""Publish one generation (see `databus_core.pipe`): its events become records in Kafka.
 
 Commits happen only between source transactions.
 """
@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from databus import metrics
-from databus.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused
-from databus.events import (
+from databus_core import metrics
+from databus_core.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused
+from databus_core.events import (
     Action,
     Begin,
     Commit,
@@ -34,12 +34,12 @@ from databus.events import (
     Table,
     TableDefinition,
 )
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.progress import Progress
-from databus.progress_tracker import ProgressTracker
-from databus.settings import Settings
-from databus.settings.topic_claims import TopicClaims
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.progress import Progress
+from databus_core.progress_tracker import ProgressTracker
+from databus_core.settings import Settings
+from databus_core.settings.topic_claims import TopicClaims
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import MessageSource
 from databus_messages.outputs import plan_outputs

@@ -7,7 +7,7 @@ from contextlib import suppress
 import google_crc32c
 from aiokafka.record.util import calc_crc32c
 
-from databus import names
+from databus_core import names
 from databus_wire.kafka_records import RecordPacker
 
 #: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,

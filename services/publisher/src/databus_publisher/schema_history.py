@@ -1,8 +1,8 @@
 """Write the definitions of tables and schemas to the schema history's topic; the next commit covers them."""
 
-from databus import names
-from databus.events import SchemaDefinition, Table
-from databus.kafka_history import HEAD, WAITING, encode_charset, encode_table
+from databus_core import names
+from databus_core.events import SchemaDefinition, Table
+from databus_core.kafka_history import HEAD, WAITING, encode_charset, encode_table
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import UNLIMITED

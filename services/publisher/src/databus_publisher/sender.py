@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from databus.dead_letters import DeadLetter, Reason
-from databus.errors import RAISE_LIMIT, FatalError, PoisonError
-from databus.settings import Publisher
+from databus_core.dead_letters import DeadLetter, Reason
+from databus_core.errors import RAISE_LIMIT, FatalError, PoisonError
+from databus_core.settings import Publisher
 from databus_messages.formats.base import Change, DdlStatement, KeyValueRecords, Record
 from databus_messages.message import Frame, Message, Records
 from databus_messages.routing.partitions import Partition

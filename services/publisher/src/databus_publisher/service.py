@@ -8,26 +8,26 @@ from functools import partial
 import msgspec
 from redis.asyncio import Redis
 
-from databus import metrics
-from databus.cancellation import raise_if_cancelled
-from databus.checks import run_all
-from databus.election import leading
-from databus.errors import GenerationLost, RecordTooLarge
-from databus.events import decode_events
-from databus.kafka_history import read_history
-from databus.kafka_progress import read_progress
-from databus.kafka_table_states import read_states
-from databus.leases import open_lease
-from databus.log_events import LogEvent
-from databus.logs import bound, get_logger, position_fields
-from databus.pipe import Entry, PublisherEnd
-from databus.pipeline_state import require_new
-from databus.progress import Progress, Routes
-from databus.redis_connection import connect_redis
-from databus.routes import fingerprint
-from databus.runtime import Health, uninterrupted
-from databus.settings import Settings
-from databus.settings.topic_claims import TopicClaims, known_claims, require_topics
+from databus_core import metrics
+from databus_core.cancellation import raise_if_cancelled
+from databus_core.checks import run_all
+from databus_core.election import leading
+from databus_core.errors import GenerationLost, RecordTooLarge
+from databus_core.events import decode_events
+from databus_core.kafka_history import read_history
+from databus_core.kafka_progress import read_progress
+from databus_core.kafka_table_states import read_states
+from databus_core.leases import open_lease
+from databus_core.log_events import LogEvent
+from databus_core.logs import bound, get_logger, position_fields
+from databus_core.pipe import Entry, PublisherEnd
+from databus_core.pipeline_state import require_new
+from databus_core.progress import Progress, Routes
+from databus_core.redis_connection import connect_redis
+from databus_core.routes import fingerprint
+from databus_core.runtime import Health, uninterrupted
+from databus_core.settings import Settings
+from databus_core.settings.topic_claims import TopicClaims, known_claims, require_topics
 from databus_messages.outputs import check_outputs, plan_outputs
 from databus_messages.routing.filter import require_fit
 from databus_publisher.producer import Producer, open_producer

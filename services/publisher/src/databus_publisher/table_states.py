@@ -1,4 +1,4 @@
-"""Write the records of the topic of table states (`databus.table_states`). A parked table gets a dead letter, too.
+"""Write the records of the topic of table states (`databus_core.table_states`). A parked table gets a dead letter, too.
 
 A table that cannot be published is *reported*: it is parked here, in the Kafka transaction that would have contained
 its change. The generation ends with this transaction. So what the reader has sent meanwhile is not published, for
@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from databus import names
-from databus.dead_letters import parked_id, parked_letter
-from databus.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused, WriteDenied
-from databus.events import StateRecord, Table, full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.table_states import TableDoubt, doubt_key, encode, read_doubt
+from databus_core import names
+from databus_core.dead_letters import parked_id, parked_letter
+from databus_core.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused, WriteDenied
+from databus_core.events import StateRecord, Table, full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.table_states import TableDoubt, doubt_key, encode, read_doubt
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import UNLIMITED

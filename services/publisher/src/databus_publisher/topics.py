@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 
 from aiokafka.admin import AIOKafkaAdminClient
 
-from databus import kafka_client, names
-from databus.errors import FatalError, RecordTooLarge, TopicRefused, WriteDenied
-from databus.kafka_rights import may_write
-from databus.kafka_topics import create_topic, max_batch_bytes, partition_counts
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.pipeline_state import ensure_state_topics
-from databus.settings import Settings
+from databus_core import kafka_client, names
+from databus_core.errors import FatalError, RecordTooLarge, TopicRefused, WriteDenied
+from databus_core.kafka_rights import may_write
+from databus_core.kafka_topics import create_topic, max_batch_bytes, partition_counts
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.pipeline_state import ensure_state_topics
+from databus_core.settings import Settings
 from databus_publisher.batches import BATCH_BYTES, Limit
 
 log = get_logger(__name__)

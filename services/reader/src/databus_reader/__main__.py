@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from databus import runtime
+from databus_core import runtime
 from databus_reader import service
 
 

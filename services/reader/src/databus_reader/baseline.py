@@ -7,21 +7,21 @@ after that position may have altered them.
 import re
 from collections.abc import AsyncIterator
 
-from databus import metrics, names
-from databus.errors import START_OVER, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable, UnknownTable
-from databus.events import SchemaDefinition, Table, TableDefinition
-from databus.kafka_history import SchemaHistory, read_history
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.progress import Progress
-from databus.readiness import names_columns, require_named_columns
-from databus.runtime import Health
-from databus.settings import Settings, StartLatest, StartSnapshot
-from databus.source_connection import connect_source
 from databus_binlog import Query
 from databus_binlog.session import Session
 from databus_changes.catalog import read_tables
 from databus_changes.charsets import charset_of
+from databus_core import metrics, names
+from databus_core.errors import START_OVER, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable, UnknownTable
+from databus_core.events import SchemaDefinition, Table, TableDefinition
+from databus_core.kafka_history import SchemaHistory, read_history
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.progress import Progress
+from databus_core.readiness import names_columns, require_named_columns
+from databus_core.runtime import Health
+from databus_core.settings import Settings, StartLatest, StartSnapshot
+from databus_core.source_connection import connect_source
 from databus_reader.entries import EntryWriter
 from databus_reader.source.hosts import SourceConnection
 

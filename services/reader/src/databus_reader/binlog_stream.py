@@ -1,9 +1,9 @@
 """Request the binlog as the reader needs it: captured rows, with the definitions of their tables."""
 
-from databus.settings import Settings
 from databus_binlog import Position
 from databus_binlog.session import Session, Stream
 from databus_changes.tracker import TableTracker
+from databus_core.settings import Settings
 
 _HEARTBEAT_SECONDS = 1.0
 

@@ -9,15 +9,25 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from databus.events import Action, Begin, Event, OversizedRow, QueryEvent, RowsEvent, SnapshotTruncate, Table, full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.settings import Settings
-from databus.settings.rules import first_matches
-from databus.source_connection import connect_source
 from databus_changes.cascades import Cascades, logs_cascades, read_cascades
 from databus_changes.catalog import Queries
 from databus_changes.tables import TableName
+from databus_core.events import (
+    Action,
+    Begin,
+    Event,
+    OversizedRow,
+    QueryEvent,
+    RowsEvent,
+    SnapshotTruncate,
+    Table,
+    full_name,
+)
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.settings import Settings
+from databus_core.settings.rules import first_matches
+from databus_core.source_connection import connect_source
 from databus_reader.backfill.pauses import Pauses
 from databus_reader.backfill.states import BackfillStates
 

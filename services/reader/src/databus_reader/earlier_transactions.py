@@ -2,20 +2,20 @@
 
 from collections.abc import AsyncIterator, Mapping
 
-from databus.errors import Refusal, SourceRefused
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.progress import PreparedTransaction, Progress
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.source_connection import connect_source
-from databus.source_verify import verify
 from databus_binlog import AnyEvent, Gtid, Position, Query, Rotate, TableMap, XaPrepare
 from databus_binlog.session import Session
 from databus_changes.held_rows import HeldTransaction
 from databus_changes.prepared import PreparedTransactions
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
+from databus_core.errors import Refusal, SourceRefused
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.progress import PreparedTransaction, Progress
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.source_connection import connect_source
+from databus_core.source_verify import verify
 from databus_reader.binlog_stream import open_binlog
 from databus_reader.prepared_scan import PreparedScan
 from databus_reader.source.hosts import SourceConnection

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Self
 
-from databus import metrics
-from databus.cancellation import raise_if_cancelled
-from databus.events import Event, encode_events
-from databus.pipe import ReaderEnd
-from databus.runtime import Health
+from databus_core import metrics
+from databus_core.cancellation import raise_if_cancelled
+from databus_core.events import Event, encode_events
+from databus_core.pipe import ReaderEnd
+from databus_core.runtime import Health
 
 #: An entry is complete at this size. Smaller entries need more round trips, larger ones only need more memory.
 ENTRY_BYTES = 96 * 1024

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from databus import metrics
-from databus.errors import FatalError
-from databus.events import Event
-from databus.pipe import ReaderEnd
-from databus.runtime import Health
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import Events, TableMap
 from databus_binlog import events as binlog
 from databus_binlog.session import Stream
 from databus_changes.translate import Translator
+from databus_core import metrics
+from databus_core.errors import FatalError
+from databus_core.events import Event
+from databus_core.pipe import ReaderEnd
+from databus_core.runtime import Health
 from databus_reader.backfill.backfills import Backfills
 from databus_reader.cascade_loads import CascadeLoads
 from databus_reader.entries import EntryWriter

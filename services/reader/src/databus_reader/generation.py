@@ -1,24 +1,24 @@
-"""One generation (see `databus.pipe`): the binlog from a position on, decoded, translated and appended to the pipe."""
+"""One generation (see `databus_core.pipe`): the binlog from a position on, decoded, translated and appended."""
 
 import time
 
-from databus.errors import FatalError, GenerationLost, SourceUnavailable
-from databus.events import End, Start, Table, first_names, full_name
-from databus.kafka_table_states import read_states
-from databus.log_events import LogEvent
-from databus.logs import get_logger, position_fields
-from databus.pipe import ReaderEnd
-from databus.progress import Progress
-from databus.readiness import names_columns
-from databus.runtime import Health
-from databus.settings import Settings, Source
-from databus.source_connection import connect_source
 from databus_changes.cascades import warn_of_cascades
 from databus_changes.catalog import read_table
 from databus_changes.ddl.dialect import dialect_of
 from databus_changes.prepared import PreparedTransactions
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
+from databus_core.errors import FatalError, GenerationLost, SourceUnavailable
+from databus_core.events import End, Start, Table, first_names, full_name
+from databus_core.kafka_table_states import read_states
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger, position_fields
+from databus_core.pipe import ReaderEnd
+from databus_core.progress import Progress
+from databus_core.readiness import names_columns
+from databus_core.runtime import Health
+from databus_core.settings import Settings, Source
+from databus_core.source_connection import connect_source
 from databus_reader.backfill.automatic import add_backfills
 from databus_reader.backfill.backfills import Backfills
 from databus_reader.backfill.insertions import Insertions

@@ -4,18 +4,18 @@ The reader goes on at the end of the binlog, where it parks all tables and loads
 with the new position, so consumers miss nothing: they get a TRUNCATE, the rows as they are, and later changes.
 """
 
-from databus import metrics
-from databus.errors import FatalError
-from databus.events import Event
-from databus.kafka_history import read_history
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.progress import Progress
-from databus.settings import Settings
-from databus.settings.rules import first_matches
 from databus_binlog import Position
 from databus_binlog.session import Session
 from databus_changes.catalog import read_names
+from databus_core import metrics
+from databus_core.errors import FatalError
+from databus_core.events import Event
+from databus_core.kafka_history import read_history
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.progress import Progress
+from databus_core.settings import Settings
+from databus_core.settings.rules import first_matches
 from databus_reader.parking import Parking
 
 log = get_logger(__name__)

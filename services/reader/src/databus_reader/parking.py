@@ -14,22 +14,22 @@ from typing import NoReturn
 
 from msgspec.structs import replace
 
-from databus import metrics
-from databus.errors import FatalError, GenerationLost, SourceNotReady, UnknownTable
-from databus.events import Event, first_names, full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.skips import Skip
-from databus.source_connection import connect_source
-from databus.table_states import Backfill, TableDoubt, TableStates
 from databus_changes.captured import require_select
 from databus_changes.catalog import read_names
 from databus_changes.doubts import CONCERN_ALL, Doubt, Reason
 from databus_changes.narrowing import narrowed
 from databus_changes.place import Place
 from databus_changes.tables import Rename, TableName
+from databus_core import metrics
+from databus_core.errors import FatalError, GenerationLost, SourceNotReady, UnknownTable
+from databus_core.events import Event, first_names, full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.skips import Skip
+from databus_core.source_connection import connect_source
+from databus_core.table_states import Backfill, TableDoubt, TableStates
 from databus_reader.backfill.pauses import Pauses
 from databus_reader.backfill.redefined_tables import follow_renames, start_over
 from databus_reader.backfill.reports import Reports

@@ -1,7 +1,7 @@
 """Find the XA transactions that are prepared in a part of the binlog, and neither committed nor rolled back there."""
 
-from databus.progress import PreparedTransaction
 from databus_binlog import AnyEvent, Gtid, OversizedRows, Position, Query, Rows, XaPrepare
+from databus_core.progress import PreparedTransaction
 
 
 class PreparedScan:

@@ -3,24 +3,24 @@
 import asyncio
 from functools import partial
 
-from databus.checks import Check, run_all
-from databus.election import leading
-from databus.errors import FatalError, GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
-from databus.kafka_history import read_history
-from databus.leases import open_lease
-from databus.log_events import LogEvent
-from databus.logs import bound, get_logger
-from databus.pipe import ReaderEnd
-from databus.progress import Progress
-from databus.readiness import names_columns, require_named_columns
-from databus.redis_connection import connect_redis
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.settings.topic_claims import require_topics
-from databus.source_connection import check_host
 from databus_binlog.session import Session
 from databus_changes.captured import captured_tables, require_select
 from databus_changes.cascades import warn_of_cascades
+from databus_core.checks import Check, run_all
+from databus_core.election import leading
+from databus_core.errors import FatalError, GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
+from databus_core.kafka_history import read_history
+from databus_core.leases import open_lease
+from databus_core.log_events import LogEvent
+from databus_core.logs import bound, get_logger
+from databus_core.pipe import ReaderEnd
+from databus_core.progress import Progress
+from databus_core.readiness import names_columns, require_named_columns
+from databus_core.redis_connection import connect_redis
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.settings.topic_claims import require_topics
+from databus_core.source_connection import check_host
 from databus_reader.baseline import Baseline
 from databus_reader.generation import read_generation
 from databus_reader.new_start import NewStart

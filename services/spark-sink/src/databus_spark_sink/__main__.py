@@ -1,6 +1,6 @@
 """The program `databus-spark-sink`."""
 
-from databus.runtime import main as run_service
+from databus_core.runtime import main as run_service
 from databus_spark_sink.commands import COMMANDS
 from databus_spark_sink.service import check, run, run_until_idle
 

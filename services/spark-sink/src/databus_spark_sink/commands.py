@@ -8,10 +8,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.commands import Command
-from databus.errors import LakeUnavailable
-from databus.settings import Settings, read_duration
 from databus_changes.tables import TableName
+from databus_core.commands import Command
+from databus_core.errors import LakeUnavailable
+from databus_core.settings import Settings, read_duration
 from databus_spark.layout import Layout
 from databus_spark_sink import session
 from databus_spark_sink.compare.verify import verify

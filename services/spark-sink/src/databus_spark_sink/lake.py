@@ -10,15 +10,15 @@ from functools import reduce
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from databus.errors import InvalidSettings, LakeUnavailable
-from databus.events import Table
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.metrics import SINK_BATCHES, SINK_ROWS, SINK_STEP_SECONDS
-from databus.progress import Reset, Routes
-from databus.settings.rules import Rule
-from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
+from databus_core.errors import InvalidSettings, LakeUnavailable
+from databus_core.events import Table
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.metrics import SINK_BATCHES, SINK_ROWS, SINK_STEP_SECONDS
+from databus_core.progress import Reset, Routes
+from databus_core.settings.rules import Rule
+from databus_core.table_filter import TableFilter
 from databus_spark import messages
 from databus_spark.changelog import ChangeLog, LogState, Offsets
 from databus_spark.dead_letters import decode_dead_letters

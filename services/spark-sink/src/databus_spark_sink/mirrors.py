@@ -11,12 +11,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from databus.events import Table, first_names, full_name
-from databus.log_events import LogEvent
-from databus.logs import bound, get_logger
-from databus.metrics import SINK_STEP_SECONDS
-from databus.settings.rules import Rule
 from databus_changes.tables import TableName
+from databus_core.events import Table, first_names, full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import bound, get_logger
+from databus_core.metrics import SINK_STEP_SECONDS
+from databus_core.settings.rules import Rule
 from databus_spark.changelog import ChangeLog
 from databus_spark.errors import MirrorChanged, TableParked
 from databus_spark.folder import Folder

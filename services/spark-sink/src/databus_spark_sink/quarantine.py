@@ -3,9 +3,9 @@
 import msgspec
 from pyspark.sql import SparkSession
 
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.metrics import SINK_QUARANTINED
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.metrics import SINK_QUARANTINED
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.formats import open_table
 from databus_spark.sequences import between

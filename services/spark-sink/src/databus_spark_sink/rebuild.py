@@ -13,11 +13,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.errors import UsageError
-from databus.events import full_name
-from databus.settings.rules import Rule
-from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
+from databus_core.errors import UsageError
+from databus_core.events import full_name
+from databus_core.settings.rules import Rule
+from databus_core.table_filter import TableFilter
 from databus_spark.changelog import ChangeLog
 from databus_spark.errors import CannotRebuild, TableParked
 from databus_spark.folder import Folder

@@ -5,10 +5,10 @@ import time
 
 from pyspark.sql import SparkSession
 
-from databus.errors import UsageError
-from databus.events import full_name
-from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
+from databus_core.errors import UsageError
+from databus_core.events import full_name
+from databus_core.table_filter import TableFilter
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark_sink.loads.requests import FAILED, Requests

@@ -10,18 +10,18 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus import kafka_client, names
-from databus.dump_client import DumpApi
-from databus.errors import FatalError, KafkaUnavailable, LakeUnavailable
-from databus.events import first_names, full_name
-from databus.kafka_progress import read_progress
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.metrics import SINK_OFFSET, SINK_STEP_SECONDS
-from databus.progress import Progress, Routes
-from databus.routes import fingerprint
-from databus.runtime import Health, uninterrupted
-from databus.settings import Settings
+from databus_core import kafka_client, names
+from databus_core.dump_client import DumpApi
+from databus_core.errors import FatalError, KafkaUnavailable, LakeUnavailable
+from databus_core.events import first_names, full_name
+from databus_core.kafka_progress import read_progress
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.metrics import SINK_OFFSET, SINK_STEP_SECONDS
+from databus_core.progress import Progress, Routes
+from databus_core.routes import fingerprint
+from databus_core.runtime import Health, uninterrupted
+from databus_core.settings import Settings
 from databus_spark.changelog import LogState
 from databus_spark.layout import Layout
 from databus_spark.records import read_records

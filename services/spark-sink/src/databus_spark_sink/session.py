@@ -8,9 +8,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from databus.errors import InvalidSettings, SparkUnavailable
-from databus.kafka_java import SECRETS
-from databus.settings import Spark
+from databus_core.errors import InvalidSettings, SparkUnavailable
+from databus_core.kafka_java import SECRETS
+from databus_core.settings import Spark
 from databus_spark import formats
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout

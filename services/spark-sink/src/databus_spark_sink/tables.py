@@ -10,16 +10,16 @@ import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import timestamp_seconds
 
-from databus.errors import LakeUnavailable
-from databus.events import full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.metrics import SINK_PARKED
-from databus.progress import Routes
-from databus.routes import described, fingerprint_of, published_as, rules_of
-from databus.settings.rules import Rule
-from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
+from databus_core.errors import LakeUnavailable
+from databus_core.events import full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.metrics import SINK_PARKED
+from databus_core.progress import Routes
+from databus_core.routes import described, fingerprint_of, published_as, rules_of
+from databus_core.settings.rules import Rule
+from databus_core.table_filter import TableFilter
 from databus_spark.formats import open_table
 from databus_spark.local_rows import local_rows
 from databus_spark.types import TypeOptions
@@ -74,7 +74,7 @@ class _Settings(msgspec.Struct, frozen=True):
     #: patterns of `spark.tables` at the last start, and those whose tables were loaded
     followed: list[str]
     loaded: list[str]
-    #: see `databus.routes.described`; None: not known
+    #: see `databus_core.routes.described`; None: not known
     rules: list[dict[str, Any]] | None = None
     #: ordinal of the last transaction that was published by other rules
     rules_after: int = 0

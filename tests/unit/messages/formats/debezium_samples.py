@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from databus.events import Action, Begin, Column, Row, Table
+from databus_core.events import Action, Begin, Column, Row, Table
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record
 from databus_messages.formats.debezium.json import DebeziumJson
 from databus_messages.formats.debezium.options import JsonOptions

@@ -2,8 +2,8 @@
 
 import pytest
 
-from databus.errors import PoisonError
-from databus.events import Action, Begin, Table
+from databus_core.errors import PoisonError
+from databus_core.events import Action, Begin, Table
 from databus_messages.formats.base import DdlStatement
 from databus_messages.formats.canal_ddl import describe
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from databus.errors import PoisonError
-from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Flavor, Position
+from databus_core.errors import PoisonError
+from databus_core.events import Action, Begin, Column, Row, Table
 from databus_messages.formats import canal_protocol_pb2 as pb
 from databus_messages.formats import find
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd

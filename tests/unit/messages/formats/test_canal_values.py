@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from databus.events import Column, Table
+from databus_core.events import Column, Table
 from databus_messages.formats.canal import CanalOptions, sql_type
 from databus_messages.formats.canal_values import RowTexts, row_writer
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from databus.errors import PoisonError
-from databus.events import Column, Table
+from databus_core.errors import PoisonError
+from databus_core.events import Column, Table
 from databus_messages.formats.databus_strict import strict_columns
 
 

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import fastavro
 import pytest
 
-from databus.errors import InvalidSettings, PoisonError, RegistryUnavailable, SchemaRefused
-from databus.events import Action, Column, Row, Table
+from databus_core.errors import InvalidSettings, PoisonError, RegistryUnavailable, SchemaRefused
+from databus_core.events import Action, Column, Row, Table
 from databus_messages.formats.base import DdlStatement, Record, TransactionEnd
 from databus_messages.formats.debezium.avro import DebeziumAvro
 from databus_messages.formats.debezium.codec import interleave

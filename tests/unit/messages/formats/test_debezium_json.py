@@ -5,9 +5,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from databus.errors import PoisonError
-from databus.events import Action, Begin, Column, Index, Row, Table
 from databus_binlog import Position
+from databus_core.errors import PoisonError
+from databus_core.events import Action, Begin, Column, Index, Row, Table
 from databus_messages.formats.base import Change, Record, SnapshotRows, TransactionEnd
 from databus_wire.packed_rows import PackedRows
 from unit.messages.formats.debezium_samples import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from databus.events import Column
+from databus_core.events import Column
 from databus_messages.formats.debezium.json import JsonCodec
 from databus_messages.formats.debezium.options import DebeziumOptions
 from databus_messages.formats.debezium.schemas import struct

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from databus.events import Action, Column, Table
+from databus_core.events import Action, Column, Table
 from unit.messages.formats.debezium_samples import MARIADB, SOURCE, debezium, schemaless, statement, value
 
 

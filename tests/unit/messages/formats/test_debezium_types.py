@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from databus.errors import PoisonError
-from databus.events import Action, Row, Table
+from databus_core.errors import PoisonError
+from databus_core.events import Action, Row, Table
 from databus_messages.formats.debezium.json import DebeziumJson
 from databus_messages.formats.debezium.options import JsonOptions
 from unit.messages.formats.debezium_samples import MYSQL, change, one_column

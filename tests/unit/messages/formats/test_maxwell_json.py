@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from databus.errors import PoisonError
-from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Position
+from databus_core.errors import PoisonError
+from databus_core.events import Action, Begin, Column, Row, Table
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd
 from databus_messages.formats.maxwell_json import MaxwellJson
 from databus_messages.formats.maxwell_options import MaxwellOptions

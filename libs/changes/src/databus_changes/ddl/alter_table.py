@@ -1,12 +1,12 @@
 """The grammar of ALTER TABLE."""
 
-from databus.errors import CannotApply
 from databus_changes.ddl.charset_clause import CharsetClause
 from databus_changes.ddl.columns import read_column, read_definition
 from databus_changes.ddl.draft import TableDraft
 from databus_changes.ddl.keys import read_key
 from databus_changes.ddl.reader import TokenReader
 from databus_changes.tables import TableName
+from databus_core.errors import CannotApply
 
 #: first words of table options that change no column; options for the character set may follow them
 _OPTIONS = {

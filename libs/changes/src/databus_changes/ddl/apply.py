@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from databus.errors import CannotApply
-from databus.events import Table, full_name
 from databus_changes.charsets import charset_name
 from databus_changes.ddl.alter_table import alter_table
 from databus_changes.ddl.charset_clause import CharsetClause
@@ -22,6 +20,8 @@ from databus_changes.ddl.draft import TableDraft
 from databus_changes.ddl.reader import TokenReader
 from databus_changes.ddl.statement import DATABASE_OPTIONS, Statement
 from databus_changes.tables import TableName
+from databus_core.errors import CannotApply
+from databus_core.events import Table, full_name
 
 #: bit of sql_mode → types that it turns into others: REAL_AS_FLOAT, MariaDB's ORACLE, and MAXDB
 _REDEFINED_TYPES = {1 << 0: {"REAL"}, 1 << 9: {"DATE", "BLOB"}, 1 << 12: {"TIMESTAMP"}}

@@ -1,8 +1,8 @@
 """The grammar of `[DEFAULT] CHARACTER SET [=] x` and `COLLATE [=] x`, for columns, tables and schemas."""
 
-from databus.errors import CannotApply
 from databus_changes.charsets import charset_name, charset_of
 from databus_changes.ddl.reader import TokenReader
+from databus_core.errors import CannotApply
 
 
 class CharsetClause:

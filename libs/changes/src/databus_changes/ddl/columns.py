@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from databus.errors import CannotApply
 from databus_changes.ddl.charset_clause import read_charset, read_collation
 from databus_changes.ddl.datatype import LABELLED, NUMBERS, read_type
 from databus_changes.ddl.definition import ColumnDefinition
 from databus_changes.ddl.keys import skip_check, skip_reference
 from databus_changes.ddl.reader import TokenReader
+from databus_core.errors import CannotApply
 
 _NATIONAL_CHARSET = "utf8mb3"
 

@@ -1,12 +1,12 @@
 """The grammar of CREATE TABLE."""
 
-from databus.errors import CannotApply
 from databus_changes.ddl.charset_clause import CharsetClause
 from databus_changes.ddl.columns import read_column
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.draft import TableDraft
 from databus_changes.ddl.keys import read_key
 from databus_changes.ddl.reader import TokenReader
+from databus_core.errors import CannotApply
 
 #: first words of a query that fills the table
 _QUERY = {"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE", "("}

@@ -1,9 +1,9 @@
 """Data types: every name that a statement may use, and how information_schema prints the type."""
 
-from databus.errors import CannotApply
 from databus_changes.charsets import character_width
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.reader import TokenReader
+from databus_core.errors import CannotApply
 
 #: DATA_TYPE → its synonyms in statements
 _SYNONYMS = {

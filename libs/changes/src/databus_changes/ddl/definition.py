@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from databus.errors import CannotApply
-from databus.events import Column
 from databus_changes.charsets import character_width, charset_of
 from databus_changes.ddl.datatype import LABELLED, TEXT, column_type, data_type, larger_text
 from databus_changes.ddl.dialect import Dialect
+from databus_core.errors import CannotApply
+from databus_core.events import Column
 
 _STRINGS = {"char", "varchar", "binary", "varbinary"}
 _MAX_INDEX_BYTES = 3072

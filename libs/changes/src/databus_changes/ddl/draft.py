@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from databus.errors import CannotApply
-from databus.events import Column, Index, Table
 from databus_changes.ddl.column_changes import ColumnChanges
 from databus_changes.ddl.definition import ColumnDefinition, convert_column, is_hashed
 from databus_changes.ddl.dialect import Dialect
+from databus_core.errors import CannotApply
+from databus_core.events import Column, Index, Table
 
 _PRIMARY = "PRIMARY"
 

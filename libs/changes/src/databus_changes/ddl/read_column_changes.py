@@ -1,12 +1,12 @@
 """Reads what a statement does to the columns of a table, without the defaults of the server that executed it."""
 
-from databus.events import Table
 from databus_changes.ddl.alter_table import alter_table
 from databus_changes.ddl.column_changes import ColumnChanges
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.draft import TableDraft
 from databus_changes.ddl.reader import TokenReader
 from databus_changes.ddl.statement import Statement
+from databus_core.events import Table
 
 #: The names of columns, and whether they are added, do not depend on it.
 _DIALECT = Dialect(flavor="mysql", integer_widths=True)

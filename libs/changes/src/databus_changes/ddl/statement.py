@@ -10,7 +10,6 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import Self
 
-from databus.events import Action
 from databus_binlog.gtid import Flavor
 from databus_changes.ddl.removed_columns import removed_columns
 from databus_changes.ddl.token import Token
@@ -18,6 +17,7 @@ from databus_changes.ddl.unlogged import partner, removes_rows
 from databus_changes.dml import changed_tables
 from databus_changes.plain_dml import is_plain
 from databus_changes.tables import Rename, TableName
+from databus_core.events import Action
 
 _ACTIONS = {
     "CREATE": Action.CREATE,

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
-from databus.events import Row, Table
 from databus_binlog.row_batch import RowBatch
 from databus_binlog.session import Session
 from databus_changes.snapshot.keys import ChunkKey, KeyValues, key_of
 from databus_changes.snapshot.select import conversions, quoted, quoted_name, select_list
+from databus_core.events import Row, Table
 
 #: bytes of values that a chunk should have. The stream waits while one is published, so a chunk is soon published.
 _CHUNK_BYTES = 384 * 1024

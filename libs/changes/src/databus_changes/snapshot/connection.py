@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from databus.settings import Source
-from databus.source_connection import connect_source
 from databus_binlog.session import Session
+from databus_core.settings import Source
+from databus_core.source_connection import connect_source
 
 #: seconds without an answer after which a server counts as gone; a SELECT may wait for DDL
 _ANSWER_SECONDS = 300.0

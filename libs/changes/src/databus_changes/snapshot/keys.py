@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 
-from databus.events import Column, Table
 from databus_changes.snapshot.select import quoted
+from databus_core.events import Column, Table
 
 _INDEXES = """
 SELECT s.index_name, s.column_name, COALESCE(s.collation, 'A') = 'D', s.sub_part IS NULL,

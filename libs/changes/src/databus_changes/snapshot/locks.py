@@ -1,8 +1,8 @@
 """Locks that a server grants after running commits have ended. They are held for a moment."""
 
-from databus.errors import SourceUnavailable
 from databus_binlog.errors import LockTimeout
 from databus_binlog.session import Session
+from databus_core.errors import SourceUnavailable
 
 #: seconds to wait for a lock; other sessions' writes may wait meanwhile
 _LOCK_TIMEOUT = 5

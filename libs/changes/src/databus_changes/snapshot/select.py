@@ -6,8 +6,8 @@ selected as they are.
 
 from dataclasses import dataclass
 
-from databus.events import Column, Table
 from databus_binlog.row_batch import Conversion
+from databus_core.events import Column, Table
 
 #: MariaDB types that are BINARY(n) in the binlog → n
 _PACKED = {"uuid": 16, "inet6": 16, "inet4": 4}

@@ -15,10 +15,6 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from databus.errors import SchemaMismatch, SourceNotReady, SourceUnavailable
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.settings import Source
 from databus_binlog import MariaDbGtidPosition, Position
 from databus_binlog.errors import InvalidPosition, MissingPrivilege, TableChanged
 from databus_binlog.row_batch import RowBatch
@@ -28,6 +24,10 @@ from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.locks import lock_writes, unlock_writes
 from databus_changes.snapshot.select import Select
 from databus_changes.snapshot.xa_commits import executes_xa, finish_xa_commits, lock_without_xa_commits
+from databus_core.errors import SchemaMismatch, SourceNotReady, SourceUnavailable
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.settings import Source
 
 log = get_logger(__name__)
 

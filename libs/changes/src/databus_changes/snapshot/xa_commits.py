@@ -10,9 +10,9 @@ transactions in parallel gives way to the lock between binlog and engine.
 
 import asyncio
 
-from databus.errors import SourceUnavailable
 from databus_binlog.session import Session
 from databus_changes.snapshot.locks import lock_writes, pass_commits, unlock_writes
+from databus_core.errors import SourceUnavailable
 
 #: seconds until transactions that stay prepared on a replica are an error
 _TIMEOUT = 60

@@ -80,7 +80,7 @@ def _offset(text: str) -> int:
 def _size(text: str) -> int:
     from pydantic import TypeAdapter, ValidationError
 
-    from databus.settings import Size
+    from databus_core.settings import Size
 
     try:
         return TypeAdapter(Size).validate_python(text)

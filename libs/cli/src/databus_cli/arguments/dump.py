@@ -3,8 +3,8 @@
 import argparse
 import re
 
-from databus.settings import add_config
 from databus_cli.arguments.shared import add_format_options, add_tables
+from databus_core.settings import add_config
 from databus_messages.formats import known
 
 _DESCRIPTION = """\
@@ -34,7 +34,7 @@ def _dump(text: str) -> str:
 def _url(text: str) -> str:
     from pydantic import TypeAdapter, ValidationError
 
-    from databus.settings import HttpUrl
+    from databus_core.settings import HttpUrl
 
     try:
         return TypeAdapter(HttpUrl).validate_python(text)

@@ -6,10 +6,10 @@ import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from databus.settings import add_config
+from databus_core.settings import add_config
 
 if TYPE_CHECKING:
-    from databus.settings import AnyStart, StartAfterGtids, StartAt
+    from databus_core.settings import AnyStart, StartAfterGtids, StartAt
 
 _SHOW = """\
 Show how far the pipeline has published, which processes are active, and how much waits in Redis. Nothing is changed.
@@ -69,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _start(text: str) -> AnyStart:
-    from databus.settings import parse_start
+    from databus_core.settings import parse_start
 
     try:
         return parse_start(text)
@@ -78,7 +78,7 @@ def _start(text: str) -> AnyStart:
 
 
 def _transaction(text: str) -> StartAfterGtids | StartAt:
-    from databus.settings import StartAfterGtids, StartAt, parse_start
+    from databus_core.settings import StartAfterGtids, StartAt, parse_start
 
     for form in (text, f"gtid:{text}"):
         with suppress(ValueError):

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from databus.backfill_status import BackfillStatus, newest_first
-from databus.kafka_table_states import read_states
-from databus.settings import Settings, load
-from databus.table_states import Backfill, Wanted
 from databus_cli.backfill.table import print_table
 from databus_cli.backfill.watch import watch
 from databus_cli.terminal import notice
+from databus_core.backfill_status import BackfillStatus, newest_first
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import Settings, load
+from databus_core.table_states import Backfill, Wanted
 
 _CHANGES: dict[str, Wanted] = {"pause": "pause", "resume": "run", "cancel": "cancel"}
 

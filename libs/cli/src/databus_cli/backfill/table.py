@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from rich.console import Console
 from rich.table import Table
 
-from databus.backfill_status import BackfillStatus
-from databus.table_states import FINAL_STATES
+from databus_core.backfill_status import BackfillStatus
+from databus_core.table_states import FINAL_STATES
 
 #: what a client wants → how the state shows that the reader has not done it yet
 _PENDING = {"pause": "pausing", "cancel": "cancelling"}

@@ -3,15 +3,15 @@
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from databus import names
-from databus.backfill_status import BackfillStatus, status_of
-from databus.cancellation import raise_if_cancelled
-from databus.errors import DatabusError
-from databus.kafka_compacted import following
-from databus.kafka_table_states import read_states
-from databus.settings import Settings
-from databus.table_states import TableStates
 from databus_cli.backfill.table import state_of
+from databus_core import names
+from databus_core.backfill_status import BackfillStatus, status_of
+from databus_core.cancellation import raise_if_cancelled
+from databus_core.errors import DatabusError
+from databus_core.kafka_compacted import following
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import Settings
+from databus_core.table_states import TableStates
 
 
 async def watch(settings: Settings, ids: set[str]) -> list[BackfillStatus]:

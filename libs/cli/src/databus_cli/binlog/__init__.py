@@ -6,7 +6,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from databus.errors import DatabusError, InvalidSettings
 from databus_binlog import BinlogError
 from databus_cli.arguments.binlog import JSON
 from databus_cli.binlog.files import STANDARD_INPUT, read_files
@@ -15,6 +14,7 @@ from databus_cli.binlog.summary import Summary
 from databus_cli.binlog.tables import Completion
 from databus_cli.selection import Selection
 from databus_cli.terminal import byte_progress, notice
+from databus_core.errors import DatabusError, InvalidSettings
 
 
 def run(options: argparse.Namespace) -> int:

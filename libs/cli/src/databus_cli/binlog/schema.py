@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from databus.errors import CannotApply, InvalidSettings
-from databus.kafka_history import SchemaHistory
 from databus_binlog import Flavor
 from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
+from databus_core.errors import CannotApply, InvalidSettings
+from databus_core.kafka_history import SchemaHistory
 
 #: triggers and routines, whose statements end differently
 _ROUTINES = re.compile(r"^DELIMITER (?!;$).*?^DELIMITER ;$", re.MULTILINE | re.DOTALL)

@@ -5,8 +5,8 @@ from tempfile import SpooledTemporaryFile
 
 import msgspec
 
-from databus.events import Begin, Commit, Event, SchemaDefinition, TableDefinition, decode_events, encode_events
 from databus_binlog import AnyEvent
+from databus_core.events import Begin, Commit, Event, SchemaDefinition, TableDefinition, decode_events, encode_events
 
 #: limit in bytes for a transaction in memory; a larger transaction is buffered in a temporary file
 _IN_MEMORY = 1 << 26

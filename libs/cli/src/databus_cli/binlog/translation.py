@@ -4,9 +4,6 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from databus.events import Decided, Event, Prepared, TableDefinition
-from databus.kafka_history import SchemaHistory
-from databus.progress import Progress
 from databus_binlog import AnyEvent, Flavor, FormatDescription, Gtid, TableMap, XaPrepare, Xid
 from databus_changes.ddl.dialect import Dialect, prints_widths
 from databus_changes.doubts import Doubt, Reason
@@ -15,6 +12,9 @@ from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
 from databus_cli.binlog.schema import read_schema
 from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransactions
+from databus_core.events import Decided, Event, Prepared, TableDefinition
+from databus_core.kafka_history import SchemaHistory
+from databus_core.progress import Progress
 
 T = TypeVar("T")
 #: limit for names in one line

@@ -8,10 +8,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from databus.settings import Settings, load
 from databus_cli.deadletter.letters import Letter, open_letters
 from databus_cli.deadletter.replay import open_replay
 from databus_cli.terminal import notice, record_progress
+from databus_core.settings import Settings, load
 
 
 def run(options: argparse.Namespace) -> int:

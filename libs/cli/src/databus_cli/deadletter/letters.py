@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from databus import names
-from databus.dead_letters import DeadLetter, read_headers
-from databus.errors import PoisonError
-from databus.kafka_client import consumer, records
-from databus.kafka_topics import offsets_of
-from databus.settings import Settings
+from databus_core import names
+from databus_core.dead_letters import DeadLetter, read_headers
+from databus_core.errors import PoisonError
+from databus_core.kafka_client import consumer, records
+from databus_core.kafka_topics import offsets_of
+from databus_core.settings import Settings
 
 
 @dataclass(frozen=True)

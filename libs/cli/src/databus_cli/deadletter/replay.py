@@ -8,15 +8,15 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import MessageSizeTooLargeError
 
-from databus import kafka_client, names
-from databus.dead_letters import DeadLetter
-from databus.errors import RAISE_LIMIT, DatabusError, RecordTooLarge
-from databus.kafka_history import read_history
-from databus.kafka_topics import max_batch_bytes, partition_counts
-from databus.settings import Settings
-from databus.settings.rules import database_rules
-from databus.settings.topic_claims import TopicClaims, known_claims
 from databus_cli.deadletter.letters import Letter
+from databus_core import kafka_client, names
+from databus_core.dead_letters import DeadLetter
+from databus_core.errors import RAISE_LIMIT, DatabusError, RecordTooLarge
+from databus_core.kafka_history import read_history
+from databus_core.kafka_topics import max_batch_bytes, partition_counts
+from databus_core.settings import Settings
+from databus_core.settings.rules import database_rules
+from databus_core.settings.topic_claims import TopicClaims, known_claims
 
 
 class Replay:

@@ -10,15 +10,15 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from databus.dump_client import DumpApi
-from databus.errors import DumpUnusable
-from databus.events import Table
-from databus.manifest import DumpFile, FileFormat, Manifest, State
-from databus.settings import load
-from databus.settings.rules import Rule
 from databus_cli.records import line_of, output_plan
 from databus_cli.selection import Selection
 from databus_cli.terminal import byte_progress
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DumpUnusable
+from databus_core.events import Table
+from databus_core.manifest import DumpFile, FileFormat, Manifest, State
+from databus_core.settings import load
+from databus_core.settings.rules import Rule
 from databus_messages.formats import AnyFormat
 from databus_messages.formats.base import MessageSource
 from databus_messages.outputs import OutputPlan

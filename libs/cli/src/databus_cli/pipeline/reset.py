@@ -2,14 +2,14 @@
 
 import argparse
 
-from databus import pipeline_state
-from databus.errors import ProgressCorrupt
-from databus.kafka_progress import read_progress
-from databus.progress import Progress
-from databus.redis_connection import connect_redis
-from databus.settings import Settings
 from databus_cli.pipeline.target import Target, described, distance, resolve_target
 from databus_cli.terminal import confirmed, notice
+from databus_core import pipeline_state
+from databus_core.errors import ProgressCorrupt
+from databus_core.kafka_progress import read_progress
+from databus_core.progress import Progress
+from databus_core.redis_connection import connect_redis
+from databus_core.settings import Settings
 
 
 async def reset(settings: Settings, options: argparse.Namespace) -> int:

@@ -8,18 +8,18 @@ from typing import TypeAlias
 import msgspec
 from redis.asyncio import Redis
 
-from databus.errors import DatabusError
-from databus.kafka_progress import read_progress
-from databus.kafka_table_states import read_states
-from databus.leases import Role, open_lease
-from databus.pipe import read_backlog
-from databus.progress import Progress
-from databus.redis_connection import connect_redis, redis_errors
-from databus.settings import Election, Settings
-from databus.switch import stored_host
 from databus_binlog import Position
 from databus_binlog.locate_time import time_text
 from databus_cli.pipeline.tables import TableItem, line, tables_in_doubt, unfinished_backfills
+from databus_core.errors import DatabusError
+from databus_core.kafka_progress import read_progress
+from databus_core.kafka_table_states import read_states
+from databus_core.leases import Role, open_lease
+from databus_core.pipe import read_backlog
+from databus_core.progress import Progress
+from databus_core.redis_connection import connect_redis, redis_errors
+from databus_core.settings import Election, Settings
+from databus_core.switch import stored_host
 
 #: what a section shows, as JSON: values, of which None means that there is none, or a list
 Values: TypeAlias = dict[str, object] | list[TableItem]

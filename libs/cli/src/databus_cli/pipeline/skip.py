@@ -3,15 +3,15 @@
 import argparse
 import time
 
-from databus.errors import InvalidSettings, PipelineNotStarted
-from databus.kafka_progress import read_progress
-from databus.kafka_table_states import write_skip
-from databus.pipeline_host import connect_pipeline_host
-from databus.settings import Settings
-from databus.skips import Skip
 from databus_cli.pipeline.target import described
 from databus_cli.pipeline.transaction import Transaction, find
 from databus_cli.terminal import confirmed, notice
+from databus_core.errors import InvalidSettings, PipelineNotStarted
+from databus_core.kafka_progress import read_progress
+from databus_core.kafka_table_states import write_skip
+from databus_core.pipeline_host import connect_pipeline_host
+from databus_core.settings import Settings
+from databus_core.skips import Skip
 
 
 async def skip(settings: Settings, options: argparse.Namespace) -> int:

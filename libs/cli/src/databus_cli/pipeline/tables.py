@@ -5,12 +5,12 @@ from typing import Literal, TypeAlias
 import msgspec
 from redis.asyncio import Redis
 
-from databus.backfill_status import BackfillStatus, status_of
-from databus.events import full_name
-from databus.kafka_table_states import read_states
-from databus.settings import Settings
 from databus_binlog.locate_time import time_text
 from databus_cli.backfill.table import state_of
+from databus_core.backfill_status import BackfillStatus, status_of
+from databus_core.events import full_name
+from databus_core.kafka_table_states import read_states
+from databus_core.settings import Settings
 
 
 class TableInDoubt(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from databus.errors import SourceUnavailable
-from databus.progress import Progress
-from databus.readiness import require_ready
-from databus.settings import AnyStart, Settings
-from databus.source_connection import connect_source
-from databus.source_start import resolve
-from databus.source_verify import verify
-from databus.switch import stored_host
 from databus_binlog import Position
+from databus_core.errors import SourceUnavailable
+from databus_core.progress import Progress
+from databus_core.readiness import require_ready
+from databus_core.settings import AnyStart, Settings
+from databus_core.source_connection import connect_source
+from databus_core.source_start import resolve
+from databus_core.source_verify import verify
+from databus_core.switch import stored_host
 
 
 class Target(NamedTuple):

@@ -4,11 +4,6 @@ from collections import Counter
 from collections.abc import AsyncIterable
 from dataclasses import dataclass, field
 
-from databus.errors import InvalidSettings
-from databus.events import full_name
-from databus.progress import Progress
-from databus.settings import Settings, StartAfterGtids, StartAt
-from databus.source_verify import verify
 from databus_binlog import (
     AnyEvent,
     Events,
@@ -24,6 +19,11 @@ from databus_binlog import (
 from databus_binlog.locate_time import TransactionStarts
 from databus_binlog.session import Session
 from databus_cli.pipeline.target import log_offset
+from databus_core.errors import InvalidSettings
+from databus_core.events import full_name
+from databus_core.progress import Progress
+from databus_core.settings import Settings, StartAfterGtids, StartAt
+from databus_core.source_verify import verify
 
 
 @dataclass

@@ -6,7 +6,7 @@ Any package can add one: its entry point names a subclass of `databus_messages.f
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeAlias
 
-from databus.errors import InvalidSettings
+from databus_core.errors import InvalidSettings
 
 if TYPE_CHECKING:  # not imported at run time: `databus binlog --help` needs only the formats' names
     from typing import Any

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from databus.events import Action, Row, Table, is_absent
+from databus_core.events import Action, Row, Table, is_absent
 from databus_messages.formats.base import Change
 
 

@@ -1,10 +1,10 @@
 """The interface of message formats, which encode changes as Kafka records.
 
-One instance encodes what one routing rule publishes in one generation (see `databus.events`) or in a series of binlog
-files, or the rows of one dump. For each source transaction of which the rule publishes changes, `begin`, `change` and
-`end` are called in this order (`begin` and `end` only with `emits_frames` or `needs_transaction_end`). Between
-transactions, `statement` (DDL, without `begin` and `end`), `snapshot` (rows of a backfill) and `heartbeat` are called.
-For a dump only `snapshot` is called.
+One instance encodes what one routing rule publishes in one generation (see `databus_core.events`) or in a series of
+binlog files, or the rows of one dump. For each source transaction of which the rule publishes changes, `begin`,
+`change` and `end` are called in this order (`begin` and `end` only with `emits_frames` or `needs_transaction_end`).
+Between transactions, `statement` (DDL, without `begin` and `end`), `snapshot` (rows of a backfill) and `heartbeat` are
+called. For a dump only `snapshot` is called.
 
 If some rows of a change cannot be encoded, or if the topic does not accept the change's record, `change` or `snapshot`
 may be called again with one half of the rows and then with the other. A format may keep state until the end of a
@@ -20,9 +20,9 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from databus.errors import PoisonError
-from databus.events import Action, Begin, Row, Table
 from databus_binlog import Flavor, Position
+from databus_core.errors import PoisonError
+from databus_core.events import Action, Begin, Row, Table
 from databus_messages.sequence import Ordinals
 
 Headers = Sequence[tuple[str, bytes]]
@@ -150,7 +150,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is
     transaction_end: TransactionEnd | None = None
     #: number of the table in the binlog event
     table_id: int = 0
-    #: whether values are ABSENT, because the binlog does not contain them (`databus.events.is_absent`)
+    #: whether values are ABSENT, because the binlog does not contain them (`databus_core.events.is_absent`)
     partial: bool = False
     #: why the rows cannot be published; they become dead letters. Empty if they can
     refusal: str = ""

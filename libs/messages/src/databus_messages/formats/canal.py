@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
 
-from databus.events import Action, Column, Table
+from databus_core.events import Action, Column, Table
 from databus_messages.formats.base import Options
 from databus_messages.formats.columns import TEXT
 

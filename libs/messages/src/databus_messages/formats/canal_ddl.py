@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from databus.events import Action
+from databus_core.events import Action
 from databus_messages.formats.base import DdlStatement
 
 _WORD = re.compile(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, MutableSequence, Sequence
 from typing import TypeAlias
 
-from databus.events import Action, Row, Table, is_absent
+from databus_core.events import Action, Row, Table, is_absent
 from databus_messages.formats import canal_protocol_pb2 as pb
 from databus_messages.formats.base import Record
 from databus_messages.formats.canal import EVENT_TYPES, sql_type

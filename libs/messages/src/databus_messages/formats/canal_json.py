@@ -24,7 +24,7 @@ from sys import maxsize
 
 import msgspec
 
-from databus.events import Action, Row, Table
+from databus_core.events import Action, Row, Table
 from databus_messages.formats.absent import without_absent
 from databus_messages.formats.base import (
     Change,

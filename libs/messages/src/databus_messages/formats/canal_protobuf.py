@@ -22,7 +22,7 @@ The same events always encode to the same bytes. Values: see `databus_messages.f
 
 from collections.abc import Iterable
 
-from databus.events import Action, Begin
+from databus_core.events import Action, Begin
 from databus_messages.formats import canal_protocol_pb2 as pb
 from databus_messages.formats.base import (
     Change,

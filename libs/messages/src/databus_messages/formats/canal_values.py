@@ -17,7 +17,7 @@ from struct import pack, unpack
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
-from databus.events import Column, Row, Table
+from databus_core.events import Column, Row, Table
 from databus_messages.formats import columns
 from databus_messages.formats.canal import is_binary
 from databus_wire import json_rows

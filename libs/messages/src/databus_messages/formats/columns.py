@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TypeVar
 from uuid import UUID
 
-from databus.errors import PoisonError
-from databus.events import Column, Table
+from databus_core.errors import PoisonError
+from databus_core.events import Column, Table
 
 Encoded = TypeVar("Encoded")
 

@@ -17,8 +17,8 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from databus import names
-from databus.events import Action, Column, QueryEvent, Row, Table
+from databus_core import names
+from databus_core.events import Action, Column, QueryEvent, Row, Table
 from databus_messages.formats.base import (
     Change,
     ClaimCheck,

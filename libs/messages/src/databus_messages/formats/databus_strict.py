@@ -25,9 +25,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeAlias
 
-from databus.errors import PoisonError
-from databus.events import Column, Table
 from databus_binlog import charsets
+from databus_core.errors import PoisonError
+from databus_core.events import Column, Table
 from databus_messages.formats.columns import LABELLED, TEXT, UUID_AND_INET, fraction_digits
 from databus_messages.formats.go_json import marshal
 

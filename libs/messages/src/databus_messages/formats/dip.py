@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from databus.events import Action, Column, Row, Table
+from databus_core.events import Action, Column, Row, Table
 from databus_messages.formats.base import (
     Change,
     DdlStatement,

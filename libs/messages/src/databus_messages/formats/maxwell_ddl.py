@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from databus.events import Action, Column, Table
+from databus_core.events import Action, Column, Table
 from databus_messages.formats import columns
 from databus_messages.formats.base import DdlStatement
 

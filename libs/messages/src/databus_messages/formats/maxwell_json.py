@@ -12,7 +12,7 @@ requested, or when the rows of the backfill were read.
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 
-from databus.events import Action, Begin
+from databus_core.events import Action, Begin
 from databus_messages.formats.absent import without_absent
 from databus_messages.formats.base import (
     Change,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from uuid import UUID
 
-from databus.events import Table
+from databus_core.events import Table
 from databus_messages.formats.maxwell_options import KeyFormat
 from databus_messages.formats.maxwell_values import encode
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from databus.events import Table
+from databus_core.events import Table
 from databus_messages.formats.maxwell_keys import MaxwellKeyEncoder
 from databus_messages.formats.maxwell_options import MaxwellOptions
 from databus_messages.formats.maxwell_values import encode, row_writer

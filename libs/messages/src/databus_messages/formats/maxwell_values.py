@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from databus.events import Column, Table
+from databus_core.events import Column, Table
 from databus_messages.formats import columns
 from databus_messages.formats.wkt import well_known_text
 from databus_wire.json_rows import BASE64, PLAIN, RAW, TEXT, RowWriter

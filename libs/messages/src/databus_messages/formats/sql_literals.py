@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from databus.events import Column
+from databus_core.events import Column
 from databus_messages.formats import columns
 
 Dialect = Literal["mysqlbinlog", "mysql"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from databus.events import Table
+from databus_core.events import Table
 
 Derived = TypeVar("Derived")
 

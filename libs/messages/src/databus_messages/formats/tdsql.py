@@ -20,7 +20,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from databus.events import Action, Begin, Row
+from databus_core.events import Action, Begin, Row
 from databus_messages.formats.base import (
     Change,
     DdlStatement,

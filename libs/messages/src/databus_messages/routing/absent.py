@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from databus.events import Row, is_absent
+from databus_core.events import Row, is_absent
 from databus_messages.formats.base import Change
 
 

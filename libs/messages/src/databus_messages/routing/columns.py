@@ -6,9 +6,9 @@ expose a column that was meant to be hidden. A pattern (`*`, `?`) may match any 
 
 from collections.abc import Iterable
 
-from databus.errors import InvalidSettings
-from databus.events import Table
-from databus.table_filter import name_pattern
+from databus_core.errors import InvalidSettings
+from databus_core.events import Table
+from databus_core.table_filter import name_pattern
 
 
 def column_index(table: Table, name: str) -> int:

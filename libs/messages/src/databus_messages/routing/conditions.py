@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, InvalidOperation
 from typing import TypeAlias
 
-from databus.errors import InvalidSettings, PoisonError
-from databus.events import Column, Row, Table, is_absent
-from databus.settings.rules import Condition, Value
+from databus_core.errors import InvalidSettings, PoisonError
+from databus_core.events import Column, Row, Table, is_absent
+from databus_core.settings.rules import Condition, Value
 from databus_messages.formats.columns import INTEGERS, type_arguments
 from databus_messages.routing.columns import column_index
 

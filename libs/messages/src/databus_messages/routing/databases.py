@@ -7,9 +7,9 @@ the dropped tables, and all statements go to a topic of the database (`names.dat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from databus.events import Table
-from databus.settings.rules import Rule, database_rules
-from databus.settings.topic_claims import TopicClaims
+from databus_core.events import Table
+from databus_core.settings.rules import Rule, database_rules
+from databus_core.settings.topic_claims import TopicClaims
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 from databus_messages.routing.routes import Route

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from databus.errors import InvalidSettings, PoisonError, RuleMismatch
-from databus.events import Action, Row, Table
-from databus.settings.rules import Rule, first_matches
+from databus_core.errors import InvalidSettings, PoisonError, RuleMismatch
+from databus_core.events import Action, Row, Table
+from databus_core.settings.rules import Rule, first_matches
 from databus_messages.routing.conditions import RowTest, conditions
 from databus_messages.routing.partitions import images_per_row
 from databus_messages.routing.projection import project

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from databus.events import Action, Row, Table
+from databus_core.events import Action, Row, Table
 from databus_messages.formats.base import Change
 
 #: number of the partition of a row that was not read, if the partition depends on the row's key

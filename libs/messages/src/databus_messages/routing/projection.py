@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from databus.errors import InvalidSettings
-from databus.events import Column, Index, Row, Table, is_absent
-from databus.settings.rules import Rule
+from databus_core.errors import InvalidSettings
+from databus_core.events import Column, Index, Row, Table, is_absent
+from databus_core.settings.rules import Rule
 from databus_messages.formats.columns import BINARY, TEXT
 from databus_messages.routing.columns import column_index, column_indexes
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from databus.errors import InvalidSettings, RuleMismatch
-from databus.events import Action, Begin, Row, RowsEvent, SnapshotEvent, Table
-from databus.settings.rules import Rule
-from databus.settings.topic_claims import Destination, TopicClaims
+from databus_core.errors import InvalidSettings, RuleMismatch
+from databus_core.events import Action, Begin, Row, RowsEvent, SnapshotEvent, Table
+from databus_core.settings.rules import Rule
+from databus_core.settings.topic_claims import Destination, TopicClaims
 from databus_messages.formats.base import Change, SnapshotMark
 from databus_messages.message import Message
 from databus_messages.outputs import Output

@@ -1,13 +1,13 @@
 """Backfills that nobody has to request: of all tables when a pipeline starts, and of tables that are captured later."""
 
-from databus.events import Event, StateRecord
-from databus.progress import Progress
-from databus.settings import Settings, StartSnapshot
-from databus.settings.rules import first_matches
-from databus.table_filter import TableFilter
-from databus.table_states import CAPTURED_KEY, Cause, TableStates, backfill_key, encode, new_backfills
 from databus_binlog.session import Session
 from databus_changes.catalog import read_tables
+from databus_core.events import Event, StateRecord
+from databus_core.progress import Progress
+from databus_core.settings import Settings, StartSnapshot
+from databus_core.settings.rules import first_matches
+from databus_core.table_filter import TableFilter
+from databus_core.table_states import CAPTURED_KEY, Cause, TableStates, backfill_key, encode, new_backfills
 
 
 async def add_backfills(settings: Settings, session: Session, states: TableStates, progress: Progress) -> list[Event]:

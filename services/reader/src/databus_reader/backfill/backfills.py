@@ -7,17 +7,17 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from databus.errors import FatalError
-from databus.events import DatabaseEvent, Event, OversizedRow, QueryEvent, RowsEvent, StateRecord, Table
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.pipe import ReaderEnd
-from databus.settings import Settings
-from databus.table_states import Backfill
 from databus_binlog import Position
 from databus_changes.place import Place
 from databus_changes.snapshot.chunks import Chunk
 from databus_changes.tables import TableName
+from databus_core.errors import FatalError
+from databus_core.events import DatabaseEvent, Event, OversizedRow, QueryEvent, RowsEvent, StateRecord, Table
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.pipe import ReaderEnd
+from databus_core.settings import Settings
+from databus_core.table_states import Backfill
 from databus_reader.backfill.insertions import Insertions
 from databus_reader.backfill.limits import Limits
 from databus_reader.backfill.loader import Loader

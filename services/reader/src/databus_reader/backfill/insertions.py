@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 from msgspec.structs import replace
 
-from databus.events import Event, SnapshotEvent, SnapshotTruncate, StateRecord, Table
-from databus.table_states import Backfill, BackfillState
 from databus_binlog.row_batch import RowBatch
 from databus_changes.snapshot.chunks import Chunk
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
+from databus_core.events import Event, SnapshotEvent, SnapshotTruncate, StateRecord, Table
+from databus_core.table_states import Backfill, BackfillState
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.backfill.window import Definition, WholeTable
 from databus_reader.parking import Parking

@@ -4,12 +4,12 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from databus.errors import FatalError, SourceUnavailable
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.pipe import ReaderEnd
-from databus.settings import Settings
-from databus.source_connection import connect_source
+from databus_core.errors import FatalError, SourceUnavailable
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.pipe import ReaderEnd
+from databus_core.settings import Settings
+from databus_core.source_connection import connect_source
 
 log = get_logger(__name__)
 

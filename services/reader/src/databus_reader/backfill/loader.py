@@ -9,13 +9,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
-from databus.cancellation import raise_if_cancelled
-from databus.errors import FatalError, SourceUnavailable
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.settings import Settings
-from databus.source_connection import connect_source, source_errors
-from databus.table_states import Backfill, BackfillProgress
 from databus_binlog import Position
 from databus_binlog.session import Session
 from databus_changes.catalog import read_table
@@ -24,6 +17,13 @@ from databus_changes.snapshot.chunks import Chunk, ChunkReader, whole_table
 from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.keys import ChunkKey, KeyValues, chunk_key
 from databus_changes.snapshot.view import start_current_view, start_view
+from databus_core.cancellation import raise_if_cancelled
+from databus_core.errors import FatalError, SourceUnavailable
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.settings import Settings
+from databus_core.source_connection import connect_source, source_errors
+from databus_core.table_states import Backfill, BackfillProgress
 from databus_reader.backfill.limits import Limits
 from databus_reader.backfill.window import Definition, Result, WholeTable, Window
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable
 
 from msgspec.structs import replace
 
-from databus.events import StateRecord, full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.table_states import Backfill
 from databus_changes.tables import Rename, TableName, moves
+from databus_core.events import StateRecord, full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.table_states import Backfill
 from databus_reader.backfill.states import BackfillStates
 
 log = get_logger(__name__)

@@ -7,8 +7,8 @@ has passed.
 
 from collections.abc import Iterable
 
-from databus.table_states import Backfill
 from databus_changes.tables import Rename, TableName, moves
+from databus_core.table_states import Backfill
 
 
 class Reports:

@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from databus import names
-from databus.errors import KafkaUnavailable, TableStatesCorrupt
-from databus.kafka_compacted import Follower, following
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.settings import Settings
-from databus.table_states import is_request
+from databus_core import names
+from databus_core.errors import KafkaUnavailable, TableStatesCorrupt
+from databus_core.kafka_compacted import Follower, following
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.settings import Settings
+from databus_core.table_states import is_request
 from databus_reader.backfill.backfills import Backfills
 
 log = get_logger(__name__)

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from databus import metrics
-from databus.events import StateRecord
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.skips import Skip
-from databus.table_states import (
+from databus_changes.place import Place
+from databus_core import metrics
+from databus_core.events import StateRecord
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.skips import Skip
+from databus_core.table_states import (
     Backfill,
     BackfillProgress,
     BackfillState,
@@ -22,7 +23,6 @@ from databus.table_states import (
     new_backfills,
     progress_key,
 )
-from databus_changes.place import Place
 
 log = get_logger(__name__)
 

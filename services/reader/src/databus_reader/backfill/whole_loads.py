@@ -9,10 +9,10 @@ import math
 import time
 from collections.abc import AsyncIterator
 
-from databus.errors import GenerationLost
-from databus.settings import Settings
-from databus.table_states import Backfill
 from databus_binlog.row_batch import RowBatch
+from databus_core.errors import GenerationLost
+from databus_core.settings import Settings
+from databus_core.table_states import Backfill
 
 #: the part of the time in which the reader has to send the rows; in the rest, the publisher sends the last ones
 _SHARE = 0.9

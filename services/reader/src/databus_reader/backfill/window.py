@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from databus.errors import FatalError
-from databus.events import Row, RowsEvent, Table
 from databus_binlog import Position
 from databus_binlog.row_batch import RowBatch
 from databus_changes.place import Place, reached
 from databus_changes.snapshot.chunks import Chunk
 from databus_changes.snapshot.keys import ChunkKey, KeyValues, key_of
+from databus_core.errors import FatalError
+from databus_core.events import Row, RowsEvent, Table
 
 #: a window with more changed rows is given up, and its chunk is read again
 _MOST_KEYS = 500_000

@@ -1,11 +1,11 @@
 """Check that the configured engine is installed, and that it can read a host's binlog."""
 
-from databus.errors import InvalidSettings, SourceNotReady
-from databus.readiness import require_ready
-from databus.settings import Settings
 from databus_binlog import Engine, EngineUnavailable
 from databus_binlog.engines import require_installed
 from databus_binlog.session import Session
+from databus_core.errors import InvalidSettings, SourceNotReady
+from databus_core.readiness import require_ready
+from databus_core.settings import Settings
 
 
 def require_engine(engine: Engine) -> None:

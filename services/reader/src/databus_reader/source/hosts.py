@@ -11,8 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from databus import metrics
-from databus.errors import (
+from databus_binlog import Position
+from databus_binlog.session import Session
+from databus_core import metrics
+from databus_core.errors import (
     DatabusError,
     FatalError,
     InvalidSettings,
@@ -21,16 +23,14 @@ from databus.errors import (
     SourceRefused,
     SourceUnavailable,
 )
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.progress import Progress
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.source_connection import connect_source
-from databus.source_start import first_progress
-from databus.source_verify import verify
-from databus_binlog import Position
-from databus_binlog.session import Session
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.progress import Progress
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.source_connection import connect_source
+from databus_core.source_start import first_progress
+from databus_core.source_verify import verify
 from databus_reader.source.engine import require_readable
 
 log = get_logger(__name__)

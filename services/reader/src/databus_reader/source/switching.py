@@ -4,10 +4,10 @@ import time
 
 from redis.asyncio import Redis
 
-from databus import switch
-from databus.errors import DatabusError, GenerationLost
-from databus.log_events import LogEvent
-from databus.logs import get_logger
+from databus_core import switch
+from databus_core.errors import DatabusError, GenerationLost
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
 from databus_reader.source.hosts import Hosts
 
 log = get_logger(__name__)

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from databus.errors import LakeUnavailable
-from databus.events import full_name
-from databus.settings import Settings
 from databus_changes.tables import TableName
+from databus_core.errors import LakeUnavailable
+from databus_core.events import full_name
+from databus_core.settings import Settings
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import differences
 from databus_spark.definitions import encode_definition, key_columns

@@ -4,11 +4,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.errors import DatabusError
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.metrics import SINK_VERIFY_DIFFERING, SINK_VERIFY_TIME
-from databus.settings import Settings
+from databus_core.errors import DatabusError
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.metrics import SINK_VERIFY_DIFFERING, SINK_VERIFY_TIME
+from databus_core.settings import Settings
 from databus_spark_sink.compare.verdicts import Verdict, reason_of
 from databus_spark_sink.compare.verify import judged
 from databus_spark_sink.lake import Lake

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from databus.errors import DatabusError
-from databus.events import full_name
 from databus_changes.tables import TableName
+from databus_core.errors import DatabusError
+from databus_core.events import full_name
 from databus_spark.compare import Differences
 from databus_spark_sink.tables import Parked
 

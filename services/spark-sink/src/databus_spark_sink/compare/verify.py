@@ -8,11 +8,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.dump_client import DumpApi
-from databus.errors import DatabusError, DumpRefused, InvalidSettings
-from databus.settings import Settings
-from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DatabusError, DumpRefused, InvalidSettings
+from databus_core.settings import Settings
+from databus_core.table_filter import TableFilter
 from databus_spark.changelog import ChangeLog
 from databus_spark.dump_files import Say, download
 from databus_spark.folder import Folder

@@ -8,16 +8,16 @@ import asyncio
 
 from pyspark.sql import SparkSession
 
-from databus.dump_client import DumpApi
-from databus.errors import ChangesLost, DumpUnusable
-from databus.kafka_progress import read_progress
-from databus.log_events import LogEvent
-from databus.logs import get_logger, position_fields
-from databus.manifest import Manifest, State
-from databus.progress import Progress
-from databus.runtime import Health
-from databus.settings import Settings
-from databus.table_filter import TableFilter
+from databus_core.dump_client import DumpApi
+from databus_core.errors import ChangesLost, DumpUnusable
+from databus_core.kafka_progress import read_progress
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger, position_fields
+from databus_core.manifest import Manifest, State
+from databus_core.progress import Progress
+from databus_core.runtime import Health
+from databus_core.settings import Settings
+from databus_core.table_filter import TableFilter
 from databus_spark.changelog import Offsets
 from databus_spark.folder import Folder
 from databus_spark_sink.lake import Lake

@@ -7,13 +7,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.dump_client import DumpApi
-from databus.errors import DatabusError, DumpUnusable
-from databus.events import Table
-from databus.settings import Settings
-from databus.settings.rules import default_rule
-from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DatabusError, DumpUnusable
+from databus_core.events import Table
+from databus_core.settings import Settings
+from databus_core.settings.rules import default_rule
+from databus_core.table_filter import TableFilter
 from databus_spark.dump_files import Say
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.loads.dumps import ReadyDump, load_mirror, take

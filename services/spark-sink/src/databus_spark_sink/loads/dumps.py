@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from databus.dump_client import DumpApi
-from databus.errors import DumpUnusable, LakeUnavailable, RulesDiffer
-from databus.events import Table
-from databus.kafka_progress import read_progress
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.manifest import DumpFile, Manifest
-from databus.progress import Progress
-from databus.routes import fingerprint
-from databus.settings import Settings
-from databus.table_filter import TableFilter
 from databus_binlog import Position
 from databus_changes.tables import TableName
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DumpUnusable, LakeUnavailable, RulesDiffer
+from databus_core.events import Table
+from databus_core.kafka_progress import read_progress
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.manifest import DumpFile, Manifest
+from databus_core.progress import Progress
+from databus_core.routes import fingerprint
+from databus_core.settings import Settings
+from databus_core.table_filter import TableFilter
 from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import Say, download, files_of, read_rows
 from databus_spark.folder import Folder

@@ -13,14 +13,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.errors import DatabusError, FatalError, LakeUnavailable, RetryableError
-from databus.events import first_names, full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.runtime import uninterrupted
-from databus.settings import Settings
-from databus.table_filter import TableFilter
 from databus_changes.tables import TableName
+from databus_core.errors import DatabusError, FatalError, LakeUnavailable, RetryableError
+from databus_core.events import first_names, full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.runtime import uninterrupted
+from databus_core.settings import Settings
+from databus_core.table_filter import TableFilter
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.loads.dump_job import DumpJob
 from databus_spark_sink.loads.requests import FAILED, Requests

@@ -10,10 +10,10 @@ from itertools import accumulate, count
 
 import msgspec
 
-from databus.dump_client import DumpApi
-from databus.events import Table
-from databus.manifest import DumpFile
-from databus.runtime import uninterrupted
+from databus_core.dump_client import DumpApi
+from databus_core.events import Table
+from databus_core.manifest import DumpFile
+from databus_core.runtime import uninterrupted
 from databus_spark.dump_files import Say, download_file, read_rows
 from databus_spark.mirror_state import MirrorState
 from databus_spark_sink.lake import Lake

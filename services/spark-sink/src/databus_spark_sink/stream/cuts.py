@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from databus.errors import FatalError, RulesDiffer
-from databus.kafka_progress import read_progress
-from databus.progress import Progress, Reset
-from databus.routes import fingerprint
-from databus.settings import Settings
+from databus_core.errors import FatalError, RulesDiffer
+from databus_core.kafka_progress import read_progress
+from databus_core.progress import Progress, Reset
+from databus_core.routes import fingerprint
+from databus_core.settings import Settings
 from databus_spark.changelog import LogState, Offsets
 from databus_spark_sink.stream.offsets import by_topic, list_partitions, stable_ends, topic_pattern
 from databus_spark_sink.stream.starts import Loss, StartFinder

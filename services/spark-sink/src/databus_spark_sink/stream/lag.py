@@ -2,7 +2,7 @@
 
 import time
 
-from databus.metrics import SINK_LAG_RECORDS, SINK_LAG_SECONDS
+from databus_core.metrics import SINK_LAG_RECORDS, SINK_LAG_SECONDS
 from databus_spark_sink.stream.cuts import Batch
 
 

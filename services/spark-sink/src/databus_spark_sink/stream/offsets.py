@@ -14,18 +14,18 @@ from collections.abc import AsyncIterator
 import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from databus import kafka_client, names
-from databus.errors import ChangesLost, DumpUnusable, InvalidSettings, KafkaUnavailable
-from databus.events import full_name
-from databus.kafka_progress import read_progress
-from databus.kafka_topics import partitions_of
-from databus.log_events import LogEvent
-from databus.logs import get_logger, position_fields
-from databus.manifest import Manifest
-from databus.progress import Progress
-from databus.settings import Settings
-from databus.settings.rules import DEFAULT_OUTPUT
 from databus_binlog import GtidSet, Position
+from databus_core import kafka_client, names
+from databus_core.errors import ChangesLost, DumpUnusable, InvalidSettings, KafkaUnavailable
+from databus_core.events import full_name
+from databus_core.kafka_progress import read_progress
+from databus_core.kafka_topics import partitions_of
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger, position_fields
+from databus_core.manifest import Manifest
+from databus_core.progress import Progress
+from databus_core.settings import Settings
+from databus_core.settings.rules import DEFAULT_OUTPUT
 from databus_spark.changelog import Offsets
 
 log = get_logger(__name__)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from databus import kafka_client, names
+from databus_core import kafka_client, names
 from databus_spark.sequences import transaction_of
 
 _SEQUENCE = re.compile(rb"\d{16}-\d{10}")

@@ -8,9 +8,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.errors import LakeUnavailable
-from databus.events import full_name
-from databus.settings import Maintain
+from databus_core.errors import LakeUnavailable
+from databus_core.events import full_name
+from databus_core.settings import Maintain
 from databus_spark.layout import Layout
 from databus_spark_sink.status_line import StatusLine
 from databus_spark_sink.tables import TableStates

@@ -8,12 +8,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from databus.errors import LakeUnavailable
-from databus.events import full_name
-from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.runtime import uninterrupted
-from databus.settings import Settings
+from databus_core.errors import LakeUnavailable
+from databus_core.events import full_name
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger
+from databus_core.runtime import uninterrupted
+from databus_core.settings import Settings
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.upkeep.work import Upkeep
 

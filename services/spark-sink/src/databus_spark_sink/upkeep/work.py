@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from databus.metrics import SINK_FILES
-from databus.settings import Maintain
+from databus_core.metrics import SINK_FILES
+from databus_core.settings import Maintain
 from databus_spark.changelog import ChangeLog
 from databus_spark.folder import Folder
 from databus_spark.formats import open_table

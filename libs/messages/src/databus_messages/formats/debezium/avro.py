@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from databus.errors import PoisonError
-from databus.events import Table
+from databus_core.errors import PoisonError
+from databus_core.events import Table
 from databus_messages.formats.base import MessageSource
 from databus_messages.formats.debezium.avro_rows import AvroRows, CellEncoder
 from databus_messages.formats.debezium.avro_schemas import avro_name, avro_schema

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from databus.events import Row
+from databus_core.events import Row
 from databus_messages.formats.debezium.codec import EncodedColumns, ImageTemplate, RowEncoder, interleave
 
 #: encodes a cell that is not NULL

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from databus.events import Row
+from databus_core.events import Row
 from databus_messages.formats.debezium.schemas import Schema
 from databus_messages.formats.debezium.types import ColumnType
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from databus.events import Row
+from databus_core.events import Row
 from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
 from databus_messages.formats.debezium.schemas import INT64, STRING, Schema, struct
 

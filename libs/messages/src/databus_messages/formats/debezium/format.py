@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from typing import TypeVar
 
-from databus.events import Action, Begin, Table
+from databus_core.events import Action, Begin, Table
 from databus_messages.formats.absent import with_placeholders
 from databus_messages.formats.base import (
     Change,

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from databus.events import Row
+from databus_core.events import Row
 from databus_messages.formats.base import MessageSource
 from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
 from databus_messages.formats.debezium.format import Debezium

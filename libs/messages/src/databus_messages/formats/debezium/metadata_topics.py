@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from databus.names import debezium_heartbeat_topic, debezium_transaction_topic
 from databus_binlog import Flavor
+from databus_core.names import debezium_heartbeat_topic, debezium_transaction_topic
 from databus_messages.formats.base import Record
 from databus_messages.formats.debezium import schema_changes, transactions
 from databus_messages.formats.debezium.codec import Codec

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from databus.errors import InvalidSettings, RegistryUnavailable, SchemaRefused
+from databus_core.errors import InvalidSettings, RegistryUnavailable, SchemaRefused
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 Body = TypeVar("Body")

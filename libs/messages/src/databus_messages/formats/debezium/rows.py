@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from databus.events import Action, Row
+from databus_core.events import Action, Row
 from databus_messages.formats.base import Change, KeyValueRecords, Record
 from databus_messages.formats.debezium.envelope import EnvelopeEncoder, EventContext
 from databus_messages.formats.debezium.table_encoder import TableEncoder

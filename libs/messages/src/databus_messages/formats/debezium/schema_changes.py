@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from databus.events import Action, Column, Table
 from databus_binlog import Flavor
+from databus_core.events import Action, Column, Table
 from databus_messages.formats.base import DdlStatement
 from databus_messages.formats.columns import BINARY, TEXT, quoted, type_arguments
 from databus_messages.formats.debezium.options import DebeziumOptions

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from databus.events import Begin, Table
 from databus_binlog import Flavor
+from databus_core.events import Begin, Table
 from databus_messages.formats.base import SnapshotRows
 from databus_messages.formats.debezium.codec import Codec
 from databus_messages.formats.debezium.schemas import INT32, INT64, STRING, Schema, struct

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from databus.events import Row, Table
-from databus.names import kafka_name
+from databus_core.events import Row, Table
+from databus_core.names import kafka_name
 from databus_messages.formats.debezium.codec import Codec
 from databus_messages.formats.debezium.envelope import envelope
 from databus_messages.formats.debezium.options import DebeziumOptions

@@ -8,8 +8,8 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, TypeAlias
 
-from databus.errors import PoisonError
-from databus.events import Column
+from databus_core.errors import PoisonError
+from databus_core.events import Column
 from databus_messages.formats.columns import fraction_digits
 from databus_messages.formats.debezium.options import TimeMode
 from databus_messages.formats.debezium.schemas import INT32, INT64, STRING, Schema, semantic

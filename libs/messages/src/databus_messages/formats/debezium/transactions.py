@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from databus.events import Begin
+from databus_core.events import Begin
 from databus_messages.formats.base import Change
 from databus_messages.formats.debezium.schemas import INT64, STRING, array, struct
 

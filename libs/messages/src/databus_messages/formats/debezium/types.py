@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from databus.errors import PoisonError
-from databus.events import Column
+from databus_core.errors import PoisonError
+from databus_core.events import Column
 from databus_messages.formats.columns import (
     BINARY,
     FLOATS,

@@ -1,0 +1,129 @@
+"""The manifest of a dump and the other bodies of dump-api's answers: dump-api writes them, its clients read them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from databus_binlog import Flavor, Position
+from databus_core.errors import DumpUnusable
+from databus_core.events import Table
+
+
+class State(StrEnum):
+    """The state of a dump."""
+
+    #: requested, not started
+    PENDING = "pending"
+    #: being written; nothing can be downloaded yet
+    RUNNING = "running"
+    #: complete and immutable
+    COMPLETE = "complete"
+    #: ended without a result; `error` is the reason
+    FAILED = "failed"
+
+
+class FileFormat(StrEnum):
+    """The format of a dump's files."""
+
+    #: JSON lines in the `databus` format, compressed with zstd
+    JSONL = "jsonl"
+    #: Parquet, compressed with zstd: the table's columns, with the text that JSON lines have in base64
+    PARQUET = "parquet"
+
+
+class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a table."""
+
+    name: str
+    format: FileFormat = FileFormat.JSONL
+    #: `schema.table`
+    table: str
+    rows: int
+    #: size of the file, which is compressed
+    bytes: int
+    #: SHA-256 of the file, in hexadecimal
+    sha256: str
+    #: whether the values were written with the option `compat: strict`, whose texts lose information
+    strict: bool = False
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A versioned snapshot, tied to a position of the source and to Kafka offsets."""
+
+    id: str
+    #: name of the pipeline
+    pipeline: str
+    state: State
+    #: when the dump was requested
+    created: datetime
+    #: each of them has all rows of the dump
+    formats: tuple[FileFormat, ...] = (FileFormat.JSONL,)
+    #: when the dump was completed or failed
+    completed: datetime | None = None
+    #: the server that was read, as `flavor version identity`
+    source: str = ""
+    #: the snapshot contains exactly the transactions up to this position
+    position: Position | None = None
+    #: topic → partition → offset from which to read Kafka after loading the dump. The offsets were read before the
+    #: position. A topic not listed did not exist yet, or has no table of the dump; it is read from its beginning.
+    kafka_offsets: dict[str, dict[int, int]] = {}
+    #: end of the dead-letter topic, read with `kafka_offsets`; the dump has the changes of the dead letters before it
+    dead_letter_offset: int = 0
+    #: ordinal of the last transaction that the pipeline had published then; the dump has it and all before. 0: none
+    transaction: int = 0
+    #: fingerprint of the rules by which the rows are published (`databus_core.routes`); empty: not known
+    rules: str = ""
+    #: the patterns of the request; None if it asked for all tables
+    requested: tuple[str, ...] | None = None
+    tables: tuple[Table, ...] = ()
+    files: tuple[DumpFile, ...] = ()
+    #: why the dump failed
+    error: str | None = None
+
+    def files_of(self, tables: Iterable[Table], file_format: FileFormat) -> list[list[DumpFile]]:
+        """List the files of each of these tables in one format, in the order of `tables`.
+
+        Raises DumpUnusable if the dump does not have this format, and for a name that two tables of the dump share:
+        `a.b`.`c` and `a`.`b.c` are both `a.b.c`.
+        """
+        if file_format not in self.formats:
+            raise DumpUnusable(
+                f"dump {self.id} has no files in format {file_format}: add it to dumps.formats and request a new dump"
+            )
+        count = Counter(table.full_name for table in self.tables)
+        files: defaultdict[str, list[DumpFile]] = defaultdict(list)
+        for file in self.files:
+            if file.format is file_format:
+                files[file.table].append(file)
+        names = [table.full_name for table in tables]
+        if shared := next((name for name in names if count[name] > 1), None):
+            raise DumpUnusable(f"dump {self.id} has two tables named {shared}: request a dump with only one of them")
+        return [files[name] for name in names]
+
+    @property
+    def server(self) -> str:
+        """Identity of the server that was read. The binlog file of the position is a file of this server."""
+        return self.source.rpartition(" ")[2]
+
+    @property
+    def flavor(self) -> Flavor:
+        """Kind of the server that was read."""
+        return "mariadb" if self.source.startswith("mariadb ") else "mysql"
+
+
+class DumpList(msgspec.Struct, frozen=True):
+    """All dumps, the newest first."""
+
+    dumps: list[Manifest]
+
+
+class DumpLease(msgspec.Struct, frozen=True):
+    """A lease: until it expires, the dump is not deleted."""
+
+    #: id of the lease
+    lease: str
+    #: seconds from now
+    expires_in: float
