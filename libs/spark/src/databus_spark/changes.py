@@ -8,10 +8,11 @@ from pyspark.sql import functions as sql
 
 from databus_changes.tables import TableName
 from databus_core.errors import InvalidSettings
+from databus_core.kafka_ends import Offsets
 from databus_core.settings import Kafka
 from databus_spark.alignment import align
 from databus_spark.blocking import wait_for
-from databus_spark.changelog import ChangeLog, Offsets
+from databus_spark.changelog import ChangeLog
 from databus_spark.definitions import decode_definition
 from databus_spark.layout import Layout
 from databus_spark.local_rows import local_rows
