@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from common.spark import leaves_sockets
 from databus_binlog import Position
 from databus_core.change_topics import ChangeTopics
+from databus_core.definitions import encode_definition
 from databus_core.dump_client import DumpApi
 from databus_core.errors import DatabusError, DumpUnusable, InvalidSettings, LakeUnavailable
 from databus_core.events import Row, Table
 from databus_core.manifest import FileFormat
 from databus_core.pipeline_passed import wait_until_passed
 from databus_spark.changelog import ChangeLog
-from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import read_rows
 from databus_spark.errors import MirrorChanged
 from databus_spark.folder import Folder

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from databus_binlog import Position
 from databus_changes.tables import TableName
 from databus_core.change_topics import ChangeTopics
+from databus_core.definitions import encode_definition
 from databus_core.dump_client import DumpApi
 from databus_core.errors import DumpUnusable, LakeUnavailable
 from databus_core.events import Table
@@ -22,7 +23,6 @@ from databus_core.progress import Progress
 from databus_core.settings import Settings
 from databus_core.table_filter import TableFilter
 from databus_core.usable_dumps import require_rules
-from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import Say, download, files_of, read_rows
 from databus_spark.folder import Folder
 from databus_spark.mirror_state import DumpBase, MirrorState
