@@ -16,6 +16,11 @@ class Position(msgspec.Struct, frozen=True):
     file: str = ""
     offset: int = 0
 
+    @property
+    def log_order(self) -> tuple[int, int]:
+        """Number of the file and offset: the order of positions in the log of one server."""
+        return int(self.file.rpartition(".")[2]), self.offset
+
 
 class Server(msgspec.Struct, frozen=True):
     """The description of a server."""

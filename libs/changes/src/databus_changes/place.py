@@ -2,15 +2,12 @@
 
 from typing import TypeAlias
 
+from databus_binlog import Position
+
 #: file and offset
 Place: TypeAlias = tuple[str, int]
 
 
 def reached(place: Place, end: Place) -> bool:
-    """Return whether a place is at or after another one of the same host. Files are ordered by their numbers."""
-    return _ordered(place) >= _ordered(end)
-
-
-def _ordered(place: Place) -> tuple[int, int]:
-    file, offset = place
-    return int(file.rpartition(".")[2]), offset
+    """Return whether a place is at or after another one of the same host."""
+    return Position("", *place).log_order >= Position("", *end).log_order

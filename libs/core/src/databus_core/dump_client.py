@@ -19,6 +19,7 @@ from databus_core.errors import DumpApiUnavailable, DumpRefused, DumpUnusable
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.manifest import DumpFile, DumpLease, DumpList, Manifest, State
+from databus_core.pipeline_description import PipelineDescription
 
 log = get_logger(__name__)
 
@@ -51,7 +52,15 @@ class DumpApi:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
         await self._http.aclose()
+
+    async def pipeline(self) -> PipelineDescription:
+        """Read how the pipeline publishes its changes."""
+        return self._read(await self._request("GET", "/v1/pipeline"), PipelineDescription)
 
     async def dumps(self) -> list[Manifest]:
         """List all dumps, the newest first."""

@@ -41,6 +41,7 @@ DatabusError
 │   │   ├── TopicNameRefused      it does not accept the name of the topic
 │   │   └── WriteDenied           the topic exists, and the account may not write to it
 │   ├── ChangesLost             Kafka no longer has changes that are needed
+│   ├── ChangeMissing           a change was not published: it is a dead letter
 │   └── Fenced                  another process has taken over our transactional id
 └── PoisonError               this record cannot be processed, others can
     └── RecordTooLarge          a batch of records is larger than its topic accepts
@@ -292,6 +293,10 @@ class WriteDenied(TopicRefused):
 
 class ChangesLost(FatalError):
     """Kafka no longer has changes that are needed."""
+
+
+class ChangeMissing(FatalError):
+    """A change that is needed was not published: it is a dead letter."""
 
 
 class Fenced(FatalError):

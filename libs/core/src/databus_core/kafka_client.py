@@ -32,9 +32,21 @@ _READ_SECONDS = 60
 
 
 @asynccontextmanager
-async def consumer(kafka: Kafka, isolation: Isolation = "read_committed") -> AsyncIterator[AIOKafkaConsumer]:
-    """Connect as a consumer without a group; the caller assigns the partitions."""
-    client = AIOKafkaConsumer(**_options(kafka), isolation_level=isolation, enable_auto_commit=False)
+async def consumer(
+    kafka: Kafka, isolation: Isolation = "read_committed", *, group: str | None = None, strict: bool = False
+) -> AsyncIterator[AIOKafkaConsumer]:
+    """Connect as a consumer; the caller assigns the partitions. Offsets can be committed only to a group.
+
+    With `strict`, reading an offset that Kafka does not have any more raises OffsetOutOfRangeError, and does not
+    continue at the end.
+    """
+    client = AIOKafkaConsumer(
+        **_options(kafka),
+        isolation_level=isolation,
+        enable_auto_commit=False,
+        group_id=group,
+        auto_offset_reset="none" if strict else "latest",
+    )
     async with _running(kafka, client):
         yield client
 

@@ -84,8 +84,4 @@ def _has_passed(progress: Progress, manifest: Manifest) -> bool:
     if dump.gtid_set and reached.gtid_set:
         dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", dump.gtid_set)
         return type(dumped).from_text(reached.gtid_set).covers(dumped)
-    return _place(reached) >= _place(dump)
-
-
-def _place(position: Position) -> tuple[int, int]:
-    return int(position.file.rpartition(".")[2]), position.offset
+    return reached.log_order >= dump.log_order

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from databus_core.backfill_status import BackfillList
 from databus_core.manifest import DumpLease, DumpList, Manifest
+from databus_core.pipeline_description import PipelineDescription, description_of
 from databus_core.runtime import Health, health_routes
 from databus_core.settings import Settings, TablePattern
 from databus_dump_api import backfills, problems
@@ -152,6 +153,11 @@ def build(dumps: DumpManager, health: Health, settings: Settings) -> FastAPI:
         await dumps.release(dump, lease)
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
+    @app.get("/v1/pipeline", summary="Show the pipeline", responses=answers({200: PipelineDescription}))
+    async def show_pipeline() -> Response:
+        """Show the pipeline's name, where Kafka is, and by which rules changes are published: what a client needs."""
+        return json_response(description_of(settings))
+
     app.include_router(backfills.router(settings))
     _describe_structs(app)
     return app
@@ -179,7 +185,8 @@ def _with_limited_body(app: ASGIApp) -> ASGIApp:
 def _describe_structs(app: FastAPI) -> None:
     """Add the schemas of msgspec bodies to the OpenAPI document; FastAPI knows only pydantic's."""
     _, structs = msgspec.json.schema_components(
-        (DumpList, DumpLease, BackfillList, problems.Document), ref_template="#/components/schemas/{name}"
+        (DumpList, DumpLease, BackfillList, PipelineDescription, problems.Document),
+        ref_template="#/components/schemas/{name}",
     )
     components = app.openapi().setdefault("components", {})
     components.setdefault("schemas", {}).update(structs)

@@ -1,0 +1,170 @@
+"""The changes that a program iterates over: the rows of a dump, then Kafka from there on, joined without gap."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from databus.block import Block
+from databus.bookmark import Bookmark
+from databus.change import Change, Transaction
+from databus.records import RecordReader
+from databus.snapshot import leased_rows
+from databus.source import Source
+from databus.starts import Start, bookmark_at
+from databus.stores import Store
+from databus.stream import ChangeStream, RoundEnd
+from databus.trail import Trail
+from databus_core.errors import InvalidSettings, RetryableError, RulesDiffer
+from databus_core.outages import Outages
+
+if TYPE_CHECKING:
+    from databus.arrow import ChangeBatch
+
+#: pauses, in seconds, between attempts to reach a service: each is twice as long as the one before, up to the last
+_FIRST_PAUSE, _LAST_PAUSE = 0.5, 30.0
+
+
+T = TypeVar("T")
+
+
+class Opener(Protocol):
+    """Gives what changes are read from."""
+
+    async def source_of(self, tables: Sequence[str]) -> Source:
+        """Return the source of the changes of some tables."""
+
+    def kept(self, iteration: AsyncGenerator[T]) -> AsyncGenerator[T]:
+        """Keep an iteration, to close it before the connections that it uses."""
+
+
+class Changes:
+    """An asynchronous iterator over changes, in the pipeline's order. It never ends by itself."""
+
+    def __init__(self, opener: Opener, tables: Sequence[str], start: Start, store: Store | None) -> None:
+        """See `Databus.changes`."""
+        self._opener = opener
+        self._tables = tables
+        self._start = start
+        self._store = store
+
+    async def source(self, tables: Sequence[str] | None = None) -> Source:
+        """Return what is read; with `tables`, what other tables are read from."""
+        return await self._opener.source_of(self._tables if tables is None else tables)
+
+    def stored_in(self, store: Store) -> "Changes":
+        """Return the same changes with another store."""
+        return Changes(self._opener, self._tables, self._start, store)
+
+    def __aiter__(self) -> AsyncIterator[Change]:
+        """Yield one change after the other."""
+        return self._opener.kept(self._changes())
+
+    def transactions(self) -> AsyncIterator[Transaction]:
+        """Yield the changes of one transaction of the database at a time; the rows of a dump in parts of about 64 KiB.
+
+        A transaction is in memory as a whole.
+        """
+        return self._opener.kept(self._transactions())
+
+    def batches(self, rows: int = 10_000) -> "AsyncIterator[ChangeBatch]":
+        """Yield rows as Arrow, about so many at a time: of one table with one definition, in the pipeline's order.
+
+        Needs the extra `arrow`. A batch ends early where a statement comes, another table, or no more changes.
+        """
+        return self._opener.kept(self._batches(rows))
+
+    async def _batches(self, rows: int) -> "AsyncGenerator[ChangeBatch]":
+        from databus.arrow import batch_of  # noqa: PLC0415  # pyarrow is an extra
+
+        waiting: list[Block] = []
+        async with aclosing(self.blocks()) as blocks:
+            async for block, trail in blocks:
+                if waiting and (block is None or not _continues(waiting, block, rows)):
+                    yield batch_of(waiting, trail)
+                    waiting = []
+                if block and block.query:
+                    yield batch_of([block], trail)
+                elif block:
+                    waiting.append(block)
+
+    async def _changes(self) -> AsyncGenerator[Change]:
+        async with aclosing(self.blocks()) as blocks:
+            async for block, trail in blocks:
+                for change in block.changes(trail) if block else ():
+                    yield change
+
+    async def _transactions(self) -> AsyncGenerator[Transaction]:
+        waiting: list[Change] = []
+        async with aclosing(self.blocks()) as blocks:
+            async for block, trail in blocks:
+                if waiting and (block is None or block.origin.transaction != waiting[0].transaction):
+                    yield Transaction(waiting)
+                    waiting = []
+                if block:
+                    waiting += block.changes(trail)
+                if block and not block.origin.sequence:
+                    yield Transaction(waiting)
+                    waiting = []
+
+    def blocks(self) -> AsyncGenerator[tuple[Block | None, Trail]]:
+        """Yield the changes of one record at a time; None means that all transactions are complete.
+
+        Connects again, and continues where it was, while a service cannot be reached.
+        """
+        return self._opener.kept(self._blocks())
+
+    async def _blocks(self) -> AsyncGenerator[tuple[Block | None, Trail]]:
+        trail, outages, pause = None, Outages(), _FIRST_PAUSE
+        while True:
+            try:
+                source = await self.source()
+                trail = trail or Trail(await self._first_bookmark(source), self._store)
+                async with aclosing(_blocks_after(source, trail)) as blocks:
+                    async for block in blocks:
+                        pause = _FIRST_PAUSE
+                        outages.back()
+                        yield block, trail
+            except RulesDiffer:
+                raise
+            except RetryableError as error:
+                outages.lost(error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LAST_PAUSE)
+
+    async def _first_bookmark(self, source: Source) -> Bookmark:
+        """Return where to begin: where the store is, or else where `start` says."""
+        saved = await self._store.load() if self._store else None
+        settings = source.settings
+        if saved is None:
+            if self._start == "saved":
+                raise InvalidSettings("the store has no bookmark: begin with start='snapshot' or another start")
+            return await bookmark_at(source, self._start)
+        if saved.pipeline != settings.name:
+            raise InvalidSettings(f"the store has a bookmark of pipeline {saved.pipeline}, not of {settings.name}")
+        return saved
+
+
+def _continues(batch: Sequence[Block], block: Block, rows: int) -> bool:
+    """Return whether a block has rows of the same table, and the batch has less than `rows`."""
+    return block.query is None and block.rows is batch[0].rows and sum(len(each.images) for each in batch) < rows
+
+
+async def _blocks_after(source: Source, trail: Trail) -> AsyncGenerator[Block | None]:
+    """Yield what comes after the trail."""
+    if snapshot := trail.bookmark().snapshot:
+        async with leased_rows(source, snapshot) as rows, aclosing(rows) as lines:
+            async for block in lines:
+                yield block
+        trail.end_snapshot()
+        yield None
+    bookmark = trail.bookmark()
+    reader = RecordReader(source, bookmark)
+    stream = ChangeStream(source.settings, source.topics, bookmark)
+    async with aclosing(stream.records()) as records:
+        async for item in records:
+            if isinstance(item, RoundEnd):
+                trail.pass_by(item.offsets)
+                yield None
+            elif read := await reader.block(*item):
+                yield read

@@ -1,0 +1,94 @@
+"""The client: where a program begins."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from databus.changes import Changes, T
+from databus.source import Source
+from databus.starts import Start
+from databus.stores import FileStore, Store
+from databus_core.change_topics import ChangeTopics
+from databus_core.dump_client import DumpApi
+from databus_core.pipeline_description import settings_of
+from databus_core.settings import Settings, load
+
+
+class Databus:
+    """A pipeline, whose tables a program reads.
+
+    `source` is the URL of its dump-api, the path of the services' configuration file, or settings. dump-api says where
+    Kafka is, as the services reach it. `kafka` says it otherwise, and adds what dump-api does not tell: an address, as
+    `host:port`, or settings of the section `kafka`, such as `{"sasl": {…}}`.
+
+    It connects when changes are read. Use it in `async with`, or call `close`.
+    """
+
+    def __init__(self, source: str | Path | Settings, *, kafka: str | Mapping[str, Any] | None = None) -> None:
+        self._source = source
+        self._kafka = {"bootstrap_servers": kafka.split(",")} if isinstance(kafka, str) else dict(kafka or {})
+        self._settings: Settings | None = None
+        self._api: DumpApi | None = None
+        #: an iteration that was left by `break` is not closed by Python before it is collected
+        self._iterations: list[AsyncGenerator[Any]] = []
+
+    def changes(
+        self,
+        tables: str | Sequence[str] = "*.*",
+        *,
+        start: Start = "snapshot",
+        store: Store | str | Path | None = None,
+    ) -> Changes:
+        """Return the rows of tables, then every change, in the order of the source.
+
+        `tables` are `schema.table` patterns with `*` and `?`. `store` keeps how far the program is: a store, or the
+        path of a file. If it has nothing yet, or without one, `start` says where to begin:
+
+        * `snapshot`: with the rows of a dump, the newest that fits or a new one, and then with the changes after it
+        * `latest`: with the next transaction; `earliest`: with what Kafka has
+        * a `Position` in the log of the server that is read: after it; a `datetime`: with what was published then
+        * `saved`: nowhere, it is an error
+        """
+        chosen = FileStore(store) if isinstance(store, str | Path) else store
+        return Changes(self, [tables] if isinstance(tables, str) else list(tables), start, chosen)
+
+    async def source_of(self, tables: Sequence[str]) -> Source:
+        """Return what changes of tables are read from.
+
+        Raises InvalidSettings, DumpApiUnavailable, and DumpUnusable if dump-api refuses the request.
+        """
+        if self._api is None:
+            url = self._source if isinstance(self._source, str) and "://" in self._source else None
+            self._api = DumpApi(url or self._loaded().dumps.url)
+        if self._settings is None:
+            self._settings = settings_of(await self._api.pipeline(), str(self._source), self._kafka)
+        return Source(self._settings, self._api, tables, ChangeTopics(self._settings, tables))
+
+    def _loaded(self) -> Settings:
+        settings = self._source if isinstance(self._source, Settings) else load(Path(self._source))
+        if self._kafka:
+            values = settings.kafka.model_dump() | self._kafka
+            settings = settings.model_copy(update={"kafka": type(settings.kafka).model_validate(values)})
+        self._settings = settings
+        return settings
+
+    def kept(self, iteration: AsyncGenerator[T]) -> AsyncGenerator[T]:
+        """Keep an iteration, to close it before the connections that it uses."""
+        self._iterations.append(iteration)
+        return iteration
+
+    async def close(self) -> None:
+        """End what is iterated over, and close the connections."""
+        while self._iterations:
+            await self._iterations.pop().aclose()
+        if self._api:
+            await self._api.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

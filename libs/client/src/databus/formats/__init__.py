@@ -1,0 +1,1 @@
+"""Decoders of the formats: records of Kafka to changes."""

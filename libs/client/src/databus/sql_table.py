@@ -1,0 +1,98 @@
+"""One table of a replica, and the statements that make it follow the source."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, MetaData, Table, bindparam, delete, insert
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from databus.sql_types import column_of, value_of
+from databus_core import events
+from databus_core.definitions import key_columns
+from databus_core.errors import SchemaMismatch
+
+#: a row image of the source: exact texts, None, and false for a column that the binlog lacks
+Image: TypeAlias = Sequence[bytes | bool | None]
+
+
+class ReplicaTable:
+    """A table with the columns and the primary key that the source's table has."""
+
+    def __init__(self, source: events.Table, schema: str | None, dialect: str) -> None:
+        self.source = source
+        keys = set(key_columns(source))
+        self._keys = [index for index, column in enumerate(source.columns) if column.name in keys]
+        self._readers: list[tuple[str, Callable[[bytes], Any]]] = [(c.name, value_of(c)) for c in source.columns]
+        columns = [column_of(column, in_key=column.name in keys) for column in source.columns]
+        self.table = Table(source.name, MetaData(), *columns, schema=schema)
+        self._upsert = _upsert(self.table, dialect)
+        self._delete = delete(self.table).where(
+            *(self.table.c[source.columns[index].name] == bindparam(f"k{index}") for index in self._keys)
+        )
+
+    def insert(self, connection: Connection, images: Sequence[Image]) -> None:
+        """Insert rows, or replace those with the same key."""
+        rows = [self._row(image) for image in images]
+        if self._upsert is not None and rows:
+            connection.execute(self._upsert, rows)
+            return
+        for image, row in zip(images, rows, strict=True):
+            self.delete(connection, [image])
+            connection.execute(insert(self.table), row)
+
+    def delete(self, connection: Connection, images: Iterable[Image]) -> None:
+        """Delete the rows with the keys of these."""
+        if keys := [self._key(image) for image in images]:
+            connection.execute(self._delete, keys)
+
+    def update(self, connection: Connection, images: Sequence[Image]) -> None:
+        """Replace rows; images before and after alternate."""
+        for before, after in zip(images[::2], images[1::2], strict=True):
+            if self._key_texts(before) != self._key_texts(after):
+                self.delete(connection, [before])
+            if False in after:
+                self._update_some(connection, after)
+            else:
+                self.insert(connection, [after])
+
+    def _update_some(self, connection: Connection, image: Image) -> None:
+        """Set the columns that an image has: the binlog lacks the others, which were not changed."""
+        row, key = self._row(image), self._key(image)
+        names = [self.source.columns[index].name for index in self._keys]
+        matches = [self.table.c[name] == value for name, value in zip(names, key.values(), strict=True)]
+        connection.execute(self.table.update().where(*matches).values(row))
+
+    def _row(self, image: Image) -> dict[str, Any]:
+        cells = zip(self._readers, image, strict=True)
+        try:
+            return {name: _value(read, cell) for (name, read), cell in cells if cell is not False}
+        except (ValueError, ArithmeticError) as error:
+            text = f"a value of {self.source.full_name} cannot be stored in another database: {error}"
+            raise SchemaMismatch(text) from None  # the cause may quote the value
+
+    def _key(self, image: Image) -> dict[str, Any]:
+        return {f"k{index}": _value(self._readers[index][1], image[index]) for index in self._keys}
+
+    def _key_texts(self, image: Image) -> list[bytes | bool | None]:
+        return [image[index] for index in self._keys]
+
+
+def _value(read: Callable[[bytes], Any], cell: bytes | bool | None) -> Any:
+    return read(cell) if isinstance(cell, bytes) else None
+
+
+def _upsert(table: Table, dialect: str) -> Any:
+    """Build the INSERT that replaces rows with the same key; None if the database has none that we know."""
+    others = [column.name for column in table.columns if not column.primary_key]
+    keys = [column.name for column in table.columns if column.primary_key]
+    match dialect:
+        case "postgresql" | "sqlite":
+            into: Any = (postgresql if dialect == "postgresql" else sqlite).insert(table)
+            if not others:
+                return into.on_conflict_do_nothing(index_elements=keys)
+            return into.on_conflict_do_update(index_elements=keys, set_={name: into.excluded[name] for name in others})
+        case "mysql" | "mariadb":
+            replacing = mysql.insert(table)
+            names = others or keys
+            return replacing.on_duplicate_key_update({name: replacing.inserted[name] for name in names})
+    return None

@@ -1,0 +1,116 @@
+"""The columns of a replica in another SQL database: their types, and the values that they get."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Date,
+    DateTime,
+    Double,
+    Float,
+    Integer,
+    Interval,
+    LargeBinary,
+    Numeric,
+    SmallInteger,
+    String,
+    Text,
+    Uuid,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from databus.values import Converter, converter, labels_of
+from databus_core import events
+from databus_core.definitions import sized_type
+
+
+class ExactNumeric(TypeDecorator[Decimal]):
+    """NUMERIC; in SQLite, which has none, the text of the number."""
+
+    impl = Numeric
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type in a database."""
+        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else self.impl_instance)
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """Convert a number that is written."""
+        return str(value) if value is not None and dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        """Convert a number that is read."""
+        return Decimal(value) if isinstance(value, str) else value
+
+
+_TYPES: dict[str, Callable[[], TypeEngine[Any]]] = {
+    **dict.fromkeys(("tinyint", "smallint", "year"), SmallInteger),
+    **dict.fromkeys(("mediumint", "int"), Integer),
+    "bigint": BigInteger,
+    "float": Float,
+    "double": Double,
+    "date": Date,
+    "datetime": DateTime,
+    "timestamp": lambda: DateTime(timezone=True),
+    "time": Interval,
+    "json": JSON,
+    "uuid": Uuid,
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext", "enum", "set", "inet4", "inet6"), Text),
+}
+#: unsigned type → the next larger type
+_UNSIGNED: dict[str, Callable[[], TypeEngine[Any]]] = {
+    "tinyint": SmallInteger,
+    "smallint": Integer,
+    "mediumint": Integer,
+    "int": BigInteger,
+    "bigint": lambda: ExactNumeric(20, 0),
+}
+
+
+def column_of(column: events.Column, *, in_key: bool) -> Column[Any]:
+    """Return a column of the replica; without the source's defaults, and only those of the key are NOT NULL."""
+    return Column(column.name, _type_of(column, in_key=in_key), primary_key=in_key, autoincrement=False)
+
+
+def _type_of(column: events.Column, *, in_key: bool) -> TypeEngine[Any]:
+    kind, size, scale = sized_type(column)
+    if kind == "decimal":
+        return ExactNumeric(size or 10, scale)
+    if kind == "bit":
+        return ExactNumeric(20, 0) if size == 64 else BigInteger()
+    if kind in ("char", "varchar"):
+        return String(size)
+    if kind in _UNSIGNED and "unsigned" in column.raw_type.lower():
+        return _UNSIGNED[kind]()
+    if kind in ("enum", "set") and in_key:
+        return String(255)  # MySQL cannot index a TEXT as a whole
+    return _TYPES.get(kind, LargeBinary)()
+
+
+def value_of(column: events.Column) -> Callable[[bytes], Any]:
+    """Return the function that turns a text of the source into what the replica's column gets. Raises ValueError.
+
+    An ENUM or SET becomes its label or labels, separated by commas, as the server prints it.
+    """
+    kind = sized_type(column)[0]
+    if labels := labels_of(column):
+        return lambda text: labels(int(text))
+    if kind in ("inet4", "inet6"):
+        convert = converter(column)
+        return lambda text: str(convert(text))
+    if kind in ("date", "datetime", "timestamp"):
+        return partial(_time, converter(column))
+    return converter(column) if kind in _TYPES or kind in ("decimal", "bit", "char", "varchar") else bytes
+
+
+def _time(convert: Converter, text: bytes) -> Any:
+    value = convert(text)
+    if value == text.decode():  # it stays text, as 0000-00-00 does
+        raise ValueError("no other database has this date")
+    return value
