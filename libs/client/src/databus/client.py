@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from databus.changes import Changes, T
+from databus.kafka_store import KafkaStore
 from databus.source import Source
 from databus.starts import Start
 from databus.stores import FileStore, Store
@@ -32,6 +33,7 @@ class Databus:
         self._api: DumpApi | None = None
         #: an iteration that was left by `break` is not closed by Python before it is collected
         self._iterations: list[AsyncGenerator[Any]] = []
+        self._stores: list[KafkaStore] = []
 
     def changes(
         self,
@@ -52,6 +54,19 @@ class Databus:
         """
         chosen = FileStore(store) if isinstance(store, str | Path) else store
         return Changes(self, [tables] if isinstance(tables, str) else list(tables), start, chosen)
+
+    def kafka_store(self, group: str) -> KafkaStore:
+        """Return a store that keeps the bookmark as the offsets of a consumer group in the pipeline's Kafka.
+
+        Kafka deletes the offsets if nothing was saved for `offsets.retention.minutes`, by default for 7 days.
+        """
+
+        async def settings() -> Settings:
+            return (await self.source_of(["*.*"])).settings
+
+        store = KafkaStore(settings, group)
+        self._stores.append(store)
+        return store
 
     async def source_of(self, tables: Sequence[str]) -> Source:
         """Return what changes of tables are read from.
@@ -82,6 +97,8 @@ class Databus:
         """End what is iterated over, and close the connections."""
         while self._iterations:
             await self._iterations.pop().aclose()
+        while self._stores:
+            await self._stores.pop().close()
         if self._api:
             await self._api.close()
 
