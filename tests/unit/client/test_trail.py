@@ -1,0 +1,67 @@
+"""The bookmark at any change that was delivered."""
+
+import pytest
+from aiokafka import TopicPartition
+
+from databus.bookmark import Bookmark, Join, Snapshot
+from databus.origin import Origin
+from databus.trail import Trail
+from databus_binlog import Position
+from databus_core.errors import InvalidSettings
+
+BEGIN = Bookmark(pipeline="shop", offsets={"a": {0: 10, 1: 20}})
+
+
+def record(transaction: int, partition: int, offset: int) -> Origin:
+    return Origin(f"{transaction:016d}-0000000000", topic="a", partition=partition, offset=offset)
+
+
+def test_a_bookmark_has_what_was_delivered_before_it_in_all_partitions() -> None:
+    trail = Trail(BEGIN)
+    first, second, third = (trail.deliver(each, 2) for each in (record(1, 0, 10), record(2, 1, 25), record(3, 0, 11)))
+    assert second.bookmark(1).offsets == {"a": {0: 11, 1: 26}}
+    assert third.bookmark(1).offsets == {"a": {0: 12, 1: 26}}
+    assert first.bookmark(1).offsets == {"a": {0: 11, 1: 20}}  # also one that comes late
+    half = second.bookmark(0)
+    assert half.offsets == {"a": {0: 11, 1: 25}}
+    assert half.partial is not None
+    assert (half.partial.offset, half.partial.rows) == (25, 1)
+    assert second.bookmark(1).partial is None
+    assert [mark.bookmark(1).transaction for mark in (first, second, third)] == [1, 2, 3]
+
+
+def test_a_trail_of_many_records_goes_on_in_new_segments() -> None:
+    trail = Trail(BEGIN)
+    marks = [trail.deliver(record(number, 0, 10 + number), 1) for number in range(2500)]
+    assert [marks[each].bookmark(0).offsets["a"][0] for each in (2499, 1000, 999, 0)] == [2510, 1011, 1010, 11]
+    trail.pass_by({TopicPartition("a", 0): 3000, TopicPartition("b", 0): 7})
+    assert trail.bookmark().offsets == {"a": {0: 3000, 1: 20}, "b": {0: 7}}
+
+
+def test_rows_of_a_dump_and_then_records() -> None:
+    join = Join(Position("", "log.000002", 100), {"a": {0: 12, 1: 20}})
+    begin = Bookmark(pipeline="shop", offsets=BEGIN.offsets, snapshot=Snapshot("dump-1"), join=join)
+    trail = Trail(begin)
+    line = trail.deliver(Origin(file="items.0", line=3), 5)
+    assert line.bookmark(1).snapshot == Snapshot("dump-1", "items.0", 3, 2)
+    assert line.bookmark(4).snapshot == Snapshot("dump-1", "items.0", 4, 0)
+    trail.end_snapshot()
+    after = trail.deliver(record(8, 0, 11), 1).bookmark(0)
+    assert (after.snapshot, after.join) == (None, None)  # all records that the dump may have are done
+
+
+@pytest.mark.parametrize(
+    ("place", "offset", "expected"),
+    [("log.000002", 11, True), ("log.000002", 12, False), ("log.000010", 11, False)],
+)
+def test_a_dump_has_the_records_before_its_offsets_up_to_its_position(place: str, offset: int, expected: bool) -> None:
+    join = Join(Position("", "log.000002", 100), {"a": {0: 12}})
+    assert join.has("a", 0, offset, Position("", place, 100)) is expected
+    assert not join.has("a", 0, 11, Position("", place, 101))
+
+
+def test_a_bookmark_as_text() -> None:
+    bookmark = Bookmark(pipeline="shop", offsets={"a": {0: 1}}, snapshot=Snapshot("dump-1", "items.0", 4, 0))
+    assert Bookmark.parse(str(bookmark)) == bookmark
+    with pytest.raises(InvalidSettings, match="the saved bookmark cannot be read: "):
+        Bookmark.parse("{}")
