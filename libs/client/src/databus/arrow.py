@@ -18,6 +18,7 @@ from databus_core.definitions import sized_type
 from databus_core.errors import SchemaMismatch
 from databus_core.events import Action, Column, Table
 
+_UPDATE = ["update_before", "update_after"]
 _INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
 _TYPES = {
     **{f"{name}{sign}": getattr(pa, f"{prefix}int{bits}")()
@@ -66,32 +67,47 @@ def arrow_type(column: Column) -> pa.DataType:
     return _TYPES.get(f"{kind}{unsigned}", pa.binary())
 
 
-def batch_of(blocks: Sequence[Block], trail: Trail) -> ChangeBatch:
-    """Join blocks of one table with one definition: of rows, or one block of a statement.
+class BatchBuilder:
+    """Collects the rows of blocks of one table with one definition, or takes one statement."""
 
-    The trail notes that they are delivered. Raises SchemaMismatch if a value does not fit its Arrow type, such as the
-    date 0000-00-00.
-    """
-    table = blocks[0].rows.table
-    images: list[list[bytes | None]] = []
-    actions: list[str] = []
-    sequences: list[str] = []
-    for block in blocks:
-        width = 2 if block.action is Action.UPDATE else 1
-        found = block.images[width * block.done :]
-        images += found
-        names = ["update_before", "update_after"] if width == 2 else [block.action.value]
-        actions += names * (len(found) // width)
-        sequences += [block.origin.sequence] * len(found)
-    cells = list(zip(*images, strict=True)) or [()] * len(table.columns)
-    columns = [_column(table, column, each) for column, each in zip(table.columns, cells, strict=True)]
-    names = [column.name for column in table.columns]
-    fields = [pa.field(name, array.type) for name, array in zip(names, columns, strict=True)]
-    schema = pa.schema([*fields, pa.field("_action", pa.string()), pa.field("_sequence", pa.string())])
-    arrays = [*columns, pa.array(actions, pa.string()), pa.array(sequences, pa.string())]
-    *_, mark = [trail.deliver(block.origin, block.size) for block in blocks]
-    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return ChangeBatch(table, rows, blocks[0].query, mark, blocks[-1].size - 1)
+    def __init__(self, block: Block, trail: Trail) -> None:
+        self._rows = block.rows
+        self._statement = block.query
+        #: the texts of each column: row images would keep the garbage collector busy
+        self._cells: list[list[bytes | None]] = [[] for _ in block.rows.table.columns]
+        self._actions: list[str] = []
+        self._sequences: list[str] = []
+        self._add(block, trail)
+
+    def accepts(self, block: Block | None, trail: Trail, rows: int) -> bool:
+        """Add a block, if it has rows of the same table and the batch has fewer than `rows`. Return whether it has."""
+        fits = block is not None and block.rows is self._rows and block.query is None and self._statement is None
+        if block is None or not fits or len(self._actions) >= rows:
+            return False
+        self._add(block, trail)
+        return True
+
+    def _add(self, block: Block, trail: Trail) -> None:
+        names = _UPDATE if block.action is Action.UPDATE else [block.action.value]
+        images = block.images[len(names) * block.done :]
+        for column, cells in zip(self._cells, zip(*images, strict=True), strict=bool(images)):
+            column.extend(cells)
+        self._actions += names * (len(images) // len(names))
+        self._sequences += [block.origin.sequence] * len(images)
+        self._mark, self._last = trail.deliver(block.origin, block.size), block.size - 1
+
+    def build(self) -> ChangeBatch:
+        """Make the batch.
+
+        Raises SchemaMismatch if a value does not fit its Arrow type, such as the date 0000-00-00.
+        """
+        table = self._rows.table
+        columns = [_column(table, column, cells) for column, cells in zip(table.columns, self._cells, strict=True)]
+        fields = [pa.field(column.name, array.type) for column, array in zip(table.columns, columns, strict=True)]
+        schema = pa.schema([*fields, pa.field("_action", pa.string()), pa.field("_sequence", pa.string())])
+        arrays = [*columns, pa.array(self._actions, pa.string()), pa.array(self._sequences, pa.string())]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return ChangeBatch(table, rows, self._statement, self._mark, self._last)
 
 
 def _column(table: Table, column: Column, cells: Sequence[bytes | bool | None]) -> pa.Array:

@@ -34,9 +34,6 @@ class Change:
     __slots__ = ("_after", "_after_values", "_before", "_before_values", "_mark", "_rows", "action", "index", "origin",
                  "query")  # fmt: skip
 
-    _before_values: Values | None
-    _after_values: Values | None
-
     def __init__(
         self,
         action: Action,
@@ -59,6 +56,8 @@ class Change:
         self._rows = rows
         self._before = before
         self._after = after
+        self._before_values: Values | None = None
+        self._after_values: Values | None = None
 
     @property
     def table(self) -> str:
@@ -73,20 +72,16 @@ class Change:
     @property
     def before(self) -> Values | None:
         """The row before an update or a delete."""
-        try:
-            return self._before_values
-        except AttributeError:
-            self._before_values = None if self._before is None else self._rows.values(self._before)
-            return self._before_values
+        if self._before_values is None and self._before is not None:
+            self._before_values = self._rows.values(self._before)
+        return self._before_values
 
     @property
     def after(self) -> Values | None:
         """The row after an insert or an update."""
-        try:
-            return self._after_values
-        except AttributeError:
-            self._after_values = None if self._after is None else self._rows.values(self._after)
-            return self._after_values
+        if self._after_values is None and self._after is not None:
+            self._after_values = self._rows.values(self._after)
+        return self._after_values
 
     @property
     def before_text(self) -> Texts | None:

@@ -75,18 +75,16 @@ class Changes:
         return self._opener.kept(self._batches(rows))
 
     async def _batches(self, rows: int) -> "AsyncGenerator[ChangeBatch]":
-        from databus.arrow import batch_of  # noqa: PLC0415  # pyarrow is an extra
+        from databus.arrow import BatchBuilder  # noqa: PLC0415  # pyarrow is an extra
 
-        waiting: list[Block] = []
+        batch: BatchBuilder | None = None
         async with aclosing(self.blocks()) as blocks:
             async for block, trail in blocks:
-                if waiting and (block is None or not _continues(waiting, block, rows)):
-                    yield batch_of(waiting, trail)
-                    waiting = []
-                if block and block.query:
-                    yield batch_of([block], trail)
-                elif block:
-                    waiting.append(block)
+                if batch and batch.accepts(block, trail, rows):
+                    continue
+                if batch:
+                    yield batch.build()
+                batch = BatchBuilder(block, trail) if block else None
 
     async def _changes(self) -> AsyncGenerator[Change]:
         async with aclosing(self.blocks()) as blocks:
@@ -143,11 +141,6 @@ class Changes:
         if saved.pipeline != settings.name:
             raise InvalidSettings(f"the store has a bookmark of pipeline {saved.pipeline}, not of {settings.name}")
         return saved
-
-
-def _continues(batch: Sequence[Block], block: Block, rows: int) -> bool:
-    """Return whether a block has rows of the same table, and the batch has less than `rows`."""
-    return block.query is None and block.rows is batch[0].rows and sum(len(each.images) for each in batch) < rows
 
 
 async def _blocks_after(source: Source, trail: Trail) -> AsyncGenerator[Block | None]:

@@ -4,10 +4,11 @@ import asyncio
 import hashlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 from databus.block import Block
 from databus.bookmark import Bookmark
-from databus.formats.databus import ClaimCheck, DatabusDecoder
+from databus.formats.databus import ClaimCheck, DatabusDecoder, DatabusRows
 from databus.merge import Record
 from databus.origin import Origin
 from databus.source import Source
@@ -30,6 +31,8 @@ class RecordReader:
         self._bookmark = bookmark
         self._wanted = TableFilter(source.tables)
         self._decoder = DatabusDecoder()
+        #: whether a definition is of a table that the program reads
+        self._known = WeakKeyDictionary[DatabusRows, bool]()
         #: the statements with the sequence of the current one: value → partition of the first copy
         self._sequence, self._statements = "", dict[bytes, int]()
 
@@ -56,8 +59,7 @@ class RecordReader:
 
     async def _decoded(self, sequence: str, record: Record) -> Block | None:
         message = self._decoder.message(record.value)
-        table = self._decoder.rows_of(message).table
-        if not self._wanted.matches(table.schema, table.name):
+        if not self._is_wanted(self._decoder.rows_of(message)):
             return None
         position = self._decoder.position(record.key)
         join, partial = self._bookmark.join, self._bookmark.partial
@@ -74,6 +76,13 @@ class RecordReader:
         place = (record.topic, record.partition, record.offset)
         begun = partial and (partial.topic, partial.partition, partial.offset) == place
         return self._decoder.block(message, origin, partial.rows if partial and begun else 0)
+
+    def _is_wanted(self, rows: DatabusRows) -> bool:
+        """Return whether the program reads a table."""
+        known = self._known.get(rows)
+        if known is None:
+            known = self._known[rows] = self._wanted.matches(rows.table.schema, rows.table.name)
+        return known
 
     def _is_copy(self, sequence: str, record: Record) -> bool:
         """Return whether a statement, of which each partition has a copy, was met before."""
