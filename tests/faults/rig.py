@@ -25,6 +25,7 @@ from devstack.process import tail
 from devstack.replication import Pair, run
 from faults.checker import Checker, Stuck
 from faults.clients import Clients
+from faults.follower import Follower
 from faults.ledger import Ledger
 from faults.proxy import Proxy
 from faults.traced_service import launch
@@ -79,6 +80,7 @@ class Rig:
                 background = [
                     tasks.create_task(self._supervise()),
                     tasks.create_task(self.checker.follow(self._kafka, self._topic_partitions())),
+                    tasks.create_task(self.follower.run()),
                 ]
                 requesting = tasks.create_task(self.clients.run())
                 writing = [tasks.create_task(writer.run()) for writer in self.writers]
@@ -94,6 +96,7 @@ class Rig:
                 for task in background:
                     task.cancel()
             await self.checker.compare(self.pair.primary, self.schema)
+            await self.follower.compare(self.pair.primary, self.schema)
         finally:
             await self._clean()
 
@@ -217,6 +220,7 @@ class Rig:
 
         self.pipeline = pipeline("services")
         self.clients = Clients(load(self.pipeline.config), self.schema, self.books, Random(self._seed))
+        self.follower = Follower(load(self.pipeline.config), self.books, Random(f"{self._seed}.follower"))
         self._second = pipeline("second")
         await run(self.pair.primary, f"CREATE DATABASE {self.schema} CHARACTER SET utf8mb4")
         for writer in self.writers:

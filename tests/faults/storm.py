@@ -51,6 +51,9 @@ class Storm:
     #: what clients requested, and how backfills have ended → how often
     backfills: dict[str, int] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
+    #: transactions that the client delivered, and how often its program was killed
+    delivered: int = 0
+    lives: int = 0
     failure: str = ""
 
 
@@ -91,6 +94,7 @@ async def storm(
     checker = rig.checker
     done.transactions, done.rows, done.messages = checker.transactions, checker.rows, checker.messages
     done.loaded_rows, done.truncates, done.backfills = checker.loaded_rows, checker.truncates, dict(rig.clients.done)
+    done.delivered, done.lives = rig.follower.transactions, rig.follower.lives
     done.two_phases = sum(len(writer.two_phases) for writer in rig.writers)
     done.decided_elsewhere = sum(writer.decided_elsewhere for writer in rig.writers)
     done.lost_answers, done.ends = sum(writer.lost_answers for writer in rig.writers), dict(rig.ends)
@@ -112,6 +116,7 @@ def show(done: Storm, console: Console, seconds: float) -> None:
     )
     texts = [f"{number} {what}" for what, number in sorted(done.backfills.items())]
     console.print(f"backfills: {', '.join(texts)}; {done.loaded_rows:,} rows, {done.truncates} TRUNCATEs")
+    console.print(f"the client delivered {done.delivered:,} transactions to a program with {done.lives} lives")
     for words, often in done.ends.items():
         console.print(f"a service ended by itself, {often} times: {words}", highlight=False, markup=False)
     if done.failure:

@@ -16,6 +16,7 @@ from common.pipelines import MakePipeline
 from common.waiting import cancelled, eventually
 from databus import Change, Changes, Databus, InvalidSettings, SqliteStore
 from databus.sync import Databus as SyncDatabus
+from databus_core.dump_client import DumpApi
 from devstack import Server
 from devstack.pipeline import Pipeline
 
@@ -73,6 +74,19 @@ async def test_no_commit_is_lost_or_repeated_between_the_dump_and_kafka(
     assert found[-1].key == {"id": last}
     assert found[-1].after == {"id": last, "balance": Decimal("1.50")}
     assert found[-1].after_text == {"id": str(last), "balance": "1.50"}
+
+
+@pytest.mark.slow
+async def test_fifty_dumps_while_every_millisecond_something_is_committed(
+    pipeline: Pipeline, source: Server, schema: str
+) -> None:
+    async with counting(source, schema):
+        for _ in range(50):
+            async with DumpApi(pipeline.url("dump-api"), poll=0.05) as api:
+                await api.take([f"{schema}.*"])
+            async with Databus(pipeline.url("dump-api")) as databus:
+                found = await read_behind_the_dump(databus.changes(f"{schema}.*"), 200)
+            assert numbers_in(found) == list(range(1, len(found) + 1))
 
 
 @pytest.mark.parametrize("kind", ["file", "sqlite", "kafka"])
