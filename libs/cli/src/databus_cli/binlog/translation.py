@@ -1,28 +1,22 @@
-"""Translate binlog files to changes with the reader's own code, but without a server to query and without progress."""
+"""Translate binlogs to changes with the reader's own code, but without a server to query and without progress."""
 
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
 
-from databus_binlog import AnyEvent, Flavor, FormatDescription, Gtid, TableMap, XaPrepare, Xid
-from databus_changes.ddl.dialect import Dialect, prints_widths
+from databus_binlog import AnyEvent, FormatDescription, Gtid, TableMap, XaPrepare, Xid
 from databus_changes.doubts import Doubt, Reason
 from databus_changes.tables import CapturedTables
-from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
-from databus_cli.binlog.schema import read_schema
+from databus_cli.binlog.definitions import Definitions, flavor_of, result
 from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransactions
 from databus_core.events import Decided, Event, Prepared, TableDefinition
-from databus_core.kafka_history import SchemaHistory
 from databus_core.progress import Progress
 
-T = TypeVar("T")
 #: limit for names in one line
 _NAMES = 5
 
 
 class Translation:
-    """Translates files, given the first file's FormatDescription. `schema` is a file that defines tables.
+    """Translates binlogs, given the first file's FormatDescription.
 
     A doubt (see `databus_changes.doubts`) raises the error that stops the reader. With `lenient`, the doubtful changes
     are left out, and so are transactions without an end. Left out in any case are statements on tables that the files
@@ -34,16 +28,16 @@ class Translation:
         self,
         head: FormatDescription,
         captured: CapturedTables,
+        definitions: Definitions,
         *,
-        schema: Path | None = None,
         lenient: bool,
         inside: bool,
+        partial: bool = False,
     ) -> None:
-        flavor = flavor_of(head)
-        dialect = Dialect(flavor=flavor, integer_widths=prints_widths(flavor, head.server_version))
-        history = read_schema(schema, dialect) if schema else SchemaHistory()
-        tracker = TableTracker(history, dialect, lookup=None, tracks=captured.captures_some)
-        self._translator = Translator(captured, flavor, tracker, Progress(), on_doubt=self._on_doubt)
+        tracker = definitions.tracker(head, captured.captures_some)
+        self._translator = Translator(
+            captured, flavor_of(head), tracker, Progress(), partial=partial, on_doubt=self._on_doubt
+        )
         self._numbered = NumberedTransactions()
         self._complete = CompleteTransactions() if lenient else None
         #: whether reading started in the middle of a file, and no transaction has begun or ended since
@@ -60,7 +54,7 @@ class Translation:
 
         Raises FatalError for a doubt, unless what is in doubt is left out.
         """
-        changes = _result(self._translator.translate([event], tables))
+        changes = result(self._translator.translate([event], tables))
         if isinstance(event, Gtid | Xid | XaPrepare) or self._translator.in_transaction:
             self._inside = False
         events = self._complete.add(self._noted(changes), event) if self._complete is not None else self._noted(changes)
@@ -106,20 +100,5 @@ class Translation:
         self._left_out[reason] = count + 1, file, offset
 
 
-def flavor_of(head: FormatDescription) -> Flavor:
-    """Return which kind of server wrote the file."""
-    return "mariadb" if "mariadb" in head.server_version.lower() else "mysql"
-
-
 def _shortened(names: list[str]) -> str:
     return ", ".join(names[:_NAMES] + ["…"] * (len(names) > _NAMES))
-
-
-def _result(coroutine: Coroutine[None, None, T]) -> T:
-    """Run a coroutine that never suspends: the translation would only suspend to query a server."""
-    try:
-        coroutine.send(None)
-    except StopIteration as finished:
-        value: T = finished.value
-        return value
-    raise AssertionError("the translation of files was suspended")

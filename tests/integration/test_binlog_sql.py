@@ -1,0 +1,82 @@
+"""`databus binlog --output flashback` and `sql`: executed by the servers, they restore and repeat random changes."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from common.connections import Print, printing, session_on
+from databus_cli.__main__ import main
+from devstack import Server
+from integration.random_changes import Target, targets, transactions
+
+Binlog = Callable[..., Awaitable[list[str]]]
+
+
+@pytest.fixture
+def binlog(source: Server, schema: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Binlog:
+    """Run `databus binlog` on the server's own log; return its output as lines."""
+    (tmp_path / "password").write_text(source.password)
+    login = ("--server", f"{source.host}:{source.port}", "--user", source.user)
+    login += ("--password-file", str(tmp_path / "password"), "--tables", f"{schema}.*")
+
+    async def run(*arguments: str) -> list[str]:
+        capfdbinary.readouterr()
+        code = await asyncio.to_thread(main, ["binlog", *login, "--quiet", *arguments])
+        out, err = capfdbinary.readouterr()
+        assert (code, err.decode()) == (0, "")
+        return out.decode().splitlines()
+
+    return run
+
+
+async def position(source: Server) -> str:
+    async with session_on(source) as session:
+        end = await session.current_position()
+    return f"{end.file}:{end.offset}"
+
+
+async def execute(statement: Print, lines: list[str]) -> None:
+    for line in lines:
+        if not line.startswith("--"):
+            await statement(line.removesuffix(";"))
+
+
+async def content(statement: Print, tables: list[Target]) -> dict[str, Counter[tuple[bytes | None, ...]]]:
+    return {table.name: Counter(map(tuple, await statement(table.select))) for table in tables}
+
+
+@pytest.mark.parametrize("changes", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+async def test_flashback_restores_the_tables_and_sql_repeats_the_changes(
+    source: Server, schema: str, binlog: Binlog, changes: int
+) -> None:
+    tables, random, copy = targets(source.kind), Random(changes), f"{schema}_{secrets.token_hex(2)}"
+    async with printing(source) as statement:
+        for name in (copy, schema):
+            await statement(f"CREATE DATABASE IF NOT EXISTS {name} CHARACTER SET utf8mb4")
+            await statement(f"USE {name}")
+            for table in tables:
+                await statement(table.creation)
+        first = await position(source)
+        for transaction in transactions(tables, random, 200):
+            await execute(statement, transaction)
+        before, start = await content(statement, tables), await position(source)
+        for transaction in transactions(tables, random, changes):
+            await execute(statement, transaction)
+        after = await content(statement, tables)
+        assert all(after[name] and after[name] != before[name] for name in after)
+
+        again = await binlog("--output", "sql", "--from", first)
+        undo = await binlog("--output", "flashback", "--from", start)
+    async with printing(source) as statement:
+        await execute(statement, [line.replace(schema, copy) for line in again])
+        await statement(f"USE {copy}")
+        assert await content(statement, tables) == after
+        await execute(statement, undo)
+        await statement(f"USE {schema}")
+        assert await content(statement, tables) == before
+        await statement(f"DROP DATABASE {copy}")
