@@ -39,7 +39,7 @@ class Flashback(SqlLines):
     def begin(self, change: Begin) -> Iterable[bytes]:
         """Keep the title of a transaction for its end."""
         self._drop_open()
-        self._title = title(change)
+        self._title = title(change.time_us, change.gtid, change.thread_id, change.file, change.start)
         return ()
 
     def row(self, rows: RowStatements, action: Action, before: Image, after: Image) -> Iterable[bytes]:

@@ -27,6 +27,8 @@ from databus_cli.selection import Selection
 _json = msgspec.json.Encoder().encode
 #: statements that only begin or end a transaction; they are not printed
 FRAMES = {b"BEGIN", b"COMMIT"}
+#: characters after which the statement of a row is cut
+LONGEST = 500
 
 
 class LineFormat(ABC):
@@ -67,6 +69,8 @@ class Json(LineFormat):
         self._selection = selection
         self._completion = completion
         self._transaction = OpenTransaction()
+        #: table map's fingerprint → name of each column, and whether its values are bytes
+        self._columns: dict[str, list[tuple[str, bool]]] = {}
 
     def decoder_options(self) -> DecoderOptions:
         """Decode the rows of selected tables; columns without known names are @1, @2, …."""
@@ -115,7 +119,9 @@ class Json(LineFormat):
 
     def _rows(self, event: Rows, head: dict[str, object], table: TableMap) -> Iterator[bytes]:
         start = _json(head)[:-1]
-        columns = [(column.name, _is_binary(column)) for column in table.columns]
+        if (columns := self._columns.get(event.table)) is None:
+            columns = [(column.name, _is_binary(column)) for column in table.columns]
+            self._columns[event.table] = columns
         rows = (_json(_row(columns, image)) for image in event.images())
         if event.action == "update":
             for before in rows:
@@ -128,7 +134,7 @@ class Json(LineFormat):
         table, opened = tables[event.table], self._transaction
         position = {**self._position(event), "thread_id": opened.thread_id or None}
         if opened.query is not None:
-            position["query"] = _text(opened.query)
+            position["query"] = shortened(opened.query)
             opened.add(event)
         return {"schema": table.schema, "table": table.name, **position}
 
@@ -141,6 +147,12 @@ class Json(LineFormat):
             "server_id": event.server_id,
             "gtid": self._transaction.gtid or None,
         }
+
+
+def shortened(query: bytes) -> str:
+    """Return the statement of a row. It is cut if it is long: each row of the statement has it."""
+    text = query.decode(errors="replace")
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 def xa_statement(event: XaPrepare) -> str:

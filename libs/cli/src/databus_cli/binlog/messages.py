@@ -67,6 +67,8 @@ class Messages(Translated):
     def finish(self) -> Iterator[str]:
         """Finish after the last file; yield one line for each kind of data that was left out."""
         yield from super().finish()
+        if self._translation is not None:
+            yield from self._translation.assumptions()
         if self._encoder is not None and self._encoder.in_transaction:
             if rows := self._encoder.buffered_rows:
                 yield f"rows of a transaction whose end is not in the files: {rows} left out; --format json shows them"

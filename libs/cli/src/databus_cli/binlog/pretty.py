@@ -8,7 +8,7 @@ from databus_binlog import ABSENT, AnyEvent, FormatDescription, OversizedRows, Q
 from databus_binlog.times import time_text
 from databus_changes.table_maps import table_of
 from databus_cli.binlog.files import DecoderOptions
-from databus_cli.binlog.lines import FRAMES, LineFormat, xa_statement
+from databus_cli.binlog.lines import FRAMES, LONGEST, LineFormat, shortened, xa_statement
 from databus_cli.binlog.tables import Completion
 from databus_cli.binlog.transaction import OpenTransaction
 from databus_cli.selection import Selection
@@ -16,8 +16,6 @@ from databus_core.events import Column
 from databus_messages.formats.columns import enum_label, set_labels
 from databus_messages.formats.sql_literals import literal_encoder
 
-#: characters of a value or statement after which it is cut
-_LONGEST = 500
 _BOLD, _DIM, _RED, _GREEN, _YELLOW = "1", "2", "31", "32", "33"
 _COLOURS = {"insert": _GREEN, "update": _YELLOW, "delete": _RED}
 
@@ -96,7 +94,7 @@ class Pretty(LineFormat):
         if query is None or query == self._query:
             return []
         self._query = query
-        return [self._paint(_DIM, f"  -- {_cut(' '.join(_decoded(query).split()))}")]
+        return [self._paint(_DIM, f"  -- {' '.join(shortened(query).split())}")]
 
     def _rows(self, event: Rows, table: TableMap) -> Iterator[bytes]:
         if (columns := self._columns.get(event.table)) is None:
@@ -149,7 +147,7 @@ def _quoted(label: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
 def _decoded(query: bytes) -> str:

@@ -10,6 +10,7 @@ from databus_binlog.gtid import Flavor
 from databus_binlog.times import time_text
 from databus_changes.ddl.statement import Statement, parse_statement
 from databus_changes.ddl.token import UnreadableStatement
+from databus_changes.doubts import Reason
 from databus_changes.statements import text_of
 from databus_changes.tables import CapturedTables
 from databus_cli.binlog.choice import DDL, Choice
@@ -37,6 +38,7 @@ class SqlLines(Translated):
     """Makes one statement for each chosen row."""
 
     partial = True
+    ignored = frozenset({Reason.UNDESCRIBED_TABLE})  # DDL is not printed as it is translated
 
     def __init__(self, captured: CapturedTables, definitions: Definitions, choice: Choice, *, lenient: bool) -> None:
         super().__init__(captured, definitions, choice, lenient=lenient)
@@ -163,7 +165,7 @@ class Sql(SqlLines):
 
     def begin(self, change: Begin) -> Iterable[bytes]:
         """Keep the title of a transaction for its first row."""
-        self._title = title(change)
+        self._title = title(change.time_us, change.gtid, change.thread_id, change.file, change.start)
         return ()
 
     def row(self, rows: RowStatements, action: Action, before: Image, after: Image) -> Iterable[bytes]:
@@ -190,7 +192,9 @@ class Sql(SqlLines):
         """Return the statement as it is logged, with its default schema."""
         if self.choice.statement(event.query) and self.in_range() and self.choice.connection(event.thread_id):
             use = "" if statement.database or not event.schema else f"USE `{event.schema.replace('`', '``')}`;\n"
-            yield self._head() + f"-- {event.file}:{event.start}\n{use}".encode() + event.query + b";\n"
+            opened = self._opened
+            about = title(opened.time_us, opened.gtid, event.thread_id, event.file, event.start)
+            yield self._head() + about + use.encode() + event.query + b";\n"
 
     def rest(self) -> Iterator[bytes]:
         """Undo a transaction whose end was not read."""
@@ -203,8 +207,7 @@ class Sql(SqlLines):
         return head
 
 
-def title(change: Begin) -> bytes:
+def title(time_us: int, gtid: str, thread_id: int, file: str, offset: int) -> bytes:
     """Return a comment that identifies a transaction."""
-    thread = f"thread {change.thread_id}" if change.thread_id else ""
-    parts = ["--", time_text(change.time_us), change.gtid, thread, f"{change.file}:{change.start}"]
+    parts = ["--", time_text(time_us), gtid, f"thread {thread_id}" if thread_id else "", f"{file}:{offset}"]
     return " ".join(filter(None, parts)).encode() + b"\n"

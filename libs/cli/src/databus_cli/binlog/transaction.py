@@ -26,17 +26,21 @@ class OpenTransaction:
         """Take the next event; return whether a transaction, or with the first event a part of one, begins."""
         begins = self._starts.is_start(event) or not self.file
         if begins or isinstance(event, FormatDescription):  # the next file may have no GTIDs
-            self.gtid, self.thread_id, self.query = "", 0, None
-            self.time_us = event.time * _SECOND_US
-            self.file, self.offset = event.file, event.start
-        match event:
-            case Gtid():
-                self.gtid = event.gtid
-                self.time_us = event.commit_time_us or self.time_us
-            case Query():
-                self.thread_id = self.thread_id or event.thread_id
-            case RowsQuery():
-                self.query = event.query
-            case Rows(statement_end=True) | OversizedRows(statement_end=True):
-                self.query = None
+            self._begin(event)
+        elif isinstance(event, Query):
+            self.thread_id = self.thread_id or event.thread_id
+        elif isinstance(event, RowsQuery):
+            self.query = event.query
+        elif isinstance(event, Rows | OversizedRows) and event.statement_end:
+            self.query = None
         return begins
+
+    def _begin(self, event: AnyEvent) -> None:
+        self.file, self.offset = event.file, event.start
+        self.time_us = event.time * _SECOND_US
+        self.gtid, self.thread_id, self.query = "", 0, None
+        if isinstance(event, Gtid):
+            self.gtid = event.gtid
+            self.time_us = event.commit_time_us or self.time_us
+        elif isinstance(event, Query):
+            self.thread_id = event.thread_id

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 
 from databus_binlog import AnyEvent, FormatDescription, TableMap
+from databus_changes.doubts import Reason
 from databus_changes.tables import CapturedTables
 from databus_cli.binlog.choice import Choice
 from databus_cli.binlog.definitions import Definitions
@@ -18,8 +19,9 @@ from databus_core.events import Begin, Event, SchemaDefinition, TableDefinition
 class Translated(LineFormat):
     """Translates the events of captured tables to changes, and prints those of chosen transactions."""
 
-    #: whether rows may lack what `binlog_row_image=NOBLOB` leaves out
+    #: as in `Translation`
     partial = False
+    ignored: frozenset[Reason] = frozenset()
 
     def __init__(self, captured: CapturedTables, definitions: Definitions, choice: Choice, *, lenient: bool) -> None:
         self.captured = captured
@@ -36,7 +38,13 @@ class Translated(LineFormat):
     def start(self, head: FormatDescription, *, inside: bool) -> None:
         """Create the translation."""
         self._translation = Translation(
-            head, self.captured, self._definitions, lenient=self._lenient, inside=inside, partial=self.partial
+            head,
+            self.captured,
+            self._definitions,
+            lenient=self._lenient,
+            inside=inside,
+            partial=self.partial,
+            ignored=self.ignored,
         )
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:

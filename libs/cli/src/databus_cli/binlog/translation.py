@@ -22,6 +22,7 @@ class Translation:
     are left out, and so are transactions without an end. Left out in any case are statements on tables that the files
     do not describe, and XA transactions whose XA PREPARE they lack, because there is no server to read from; XA
     transactions that are only prepared; and, with `inside`, rows before the first transaction.
+    `partial`: as in `Translator`. `ignored`: doubts of no interest.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Translation:
         lenient: bool,
         inside: bool,
         partial: bool = False,
+        ignored: frozenset[Reason] = frozenset(),
     ) -> None:
         tracker = definitions.tracker(head, captured.captures_some)
         self._translator = Translator(
@@ -42,6 +44,7 @@ class Translation:
         self._complete = CompleteTransactions() if lenient else None
         #: whether reading started in the middle of a file, and no transaction has begun or ended since
         self._inside = inside
+        self._ignored = ignored
         #: reason → (count, file and offset of the first doubt)
         self._left_out: dict[Reason, tuple[int, str, int]] = {}
         #: names of tables whose key may be a unique key instead of the primary key
@@ -69,7 +72,7 @@ class Translation:
                 yield change
 
     def finish(self) -> Iterator[str]:
-        """Finish after the last file; yield one line for each kind of data that was left out or assumed."""
+        """Finish after the last file; yield one line for each kind of data that was left out."""
         if self._complete is not None:
             if self._complete.open_since is not None:
                 self._add(Reason.UNFINISHED_TRANSACTION, *self._complete.open_since)
@@ -78,6 +81,9 @@ class Translation:
             self._add(Reason.XA_PREPARE, held.first.file, held.first.start)
         for reason, (count, file, offset) in self._left_out.items():
             yield f"{reason}: {count} left out, the first at {file}:{offset}"
+
+    def assumptions(self) -> Iterator[str]:
+        """Yield one line if the keys of tables were assumed to be primary keys."""
         if self._assumed_keys:
             yield (
                 f"tables whose key is assumed to be the primary key: {len(self._assumed_keys)} "
@@ -86,6 +92,8 @@ class Translation:
             )
 
     def _on_doubt(self, doubt: Doubt) -> None:
+        if doubt.reason in self._ignored:
+            return
         is_offline = doubt.reason in {Reason.UNDESCRIBED_TABLE, Reason.XA_COMMIT}
         is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
         if self._complete is None and not is_offline and not is_inside:

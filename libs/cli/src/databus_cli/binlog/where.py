@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from databus_binlog import Value
 from databus_core.errors import InvalidSettings, PoisonError
 from databus_core.events import Row, Table, is_absent
@@ -38,7 +40,7 @@ class Where:
     def _test(self, table: Table) -> RowTest | None:
         try:
             fitting = [_named_as_in(table, condition) for condition in self._conditions]
-            test = conditions(fitting, table)
+            test = conditions(fitting, _with_numbers(table))
         except InvalidSettings as error:
             self.misfit = f"{table.full_name}: {error}" if self.misfit is None else self.misfit
             return None
@@ -62,6 +64,15 @@ def _named_as_in(table: Table, condition: Condition) -> Condition:
                 raise InvalidSettings(f"column {column.name} has bytes; only IS NULL is possible")
             return condition.model_copy(update={"column": column.name})
     raise InvalidSettings(f"there is no column {condition.column}")
+
+
+def _with_numbers(table: Table) -> Table:
+    """Return a table whose ENUM and SET columns without known labels are numbers, as they are printed."""
+    columns = (
+        msgspec.structs.replace(column, type="bigint", raw_type="bigint") if column.lacks_labels else column
+        for column in table.columns
+    )
+    return msgspec.structs.replace(table, columns=tuple(columns))
 
 
 class _Parser:
