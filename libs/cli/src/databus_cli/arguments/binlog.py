@@ -99,7 +99,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     _add_range(parser.add_argument_group("which part is read"))
-    _add_choice(parser.add_argument_group("which changes are printed (not with --format, except --tables)"))
+    _add_choice(parser.add_argument_group("which changes are printed"))
     _add_server(parser.add_argument_group("servers"))
 
 
@@ -135,13 +135,14 @@ def _add_choice(group: argparse._ArgumentGroup) -> None:
         dest="actions",
         choices=ACTIONS,
         action="append",
-        help="only rows that were inserted, updated or deleted, or only DDL; can be repeated",
+        help="only rows that were inserted, updated or deleted, or only DDL; can be repeated; not with --format",
     )
     group.add_argument(
         "--where",
         type=_where,
         metavar="CONDITION",
-        help="rows that meet it before or after the change: COLUMN = VALUE, !=, [NOT] IN (…), IS [NOT] NULL, AND",
+        help="rows that meet it before or after the change: COLUMN = VALUE, !=, [NOT] IN (…), IS [NOT] NULL, AND; "
+        "not with --format",
     )
     add_tables(group, "rows of these tables, and statements that may concern them")
 
