@@ -126,7 +126,7 @@ class Choice:
         if self._without_thread:
             yield (
                 f"--thread: {self._without_thread} transactions were left out because the binlog does not name their "
-                "connection, as MariaDB's do for rows"
+                "connection, as MariaDB 10 does not for rows"
             )
         if self._where is not None and self._where.misfit:
             yield f"--where fits no table that was read: {self._where.misfit}"

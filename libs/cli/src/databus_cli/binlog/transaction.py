@@ -15,7 +15,7 @@ class OpenTransaction:
         self.gtid = ""
         #: when it was committed, in µs since the epoch; in whole seconds, if the server logs no more
         self.time_us = 0
-        #: id of its connection; 0 if it is not logged, as in MariaDB for rows
+        #: id of its connection; 0 if it is not logged, as in MariaDB 10 for rows
         self.thread_id = 0
         #: where it begins
         self.file, self.offset = "", 0
@@ -40,7 +40,7 @@ class OpenTransaction:
         self.time_us = event.time * _SECOND_US
         self.gtid, self.thread_id, self.query = "", 0, None
         if isinstance(event, Gtid):
-            self.gtid = event.gtid
+            self.gtid, self.thread_id = event.gtid, event.thread_id
             self.time_us = event.commit_time_us or self.time_us
         elif isinstance(event, Query):
             self.thread_id = event.thread_id
