@@ -100,6 +100,8 @@ def _column(column: Column) -> _Column:
     same = found
     if column.type in TEXT:  # collations ignore case and trailing spaces
         same = lambda value: f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = {literal(value)}"  # noqa: E731
+    elif column.type in FLOATS:
+        same = lambda value: found(value) if float(value) else _zero(name, value)  # noqa: E731
     return _Column(name, literal, found, same, column.type in {"timestamp", "datetime"})
 
 
@@ -119,6 +121,12 @@ def _found(name: str, column: Column, literal: ToSql) -> ToSql:
     if column.type in SPATIAL or column.type == "vector":
         return lambda value: f"HEX({name}) = '{value.hex().upper()}'"
     return lambda value: f"{name} = {literal(value)}"
+
+
+def _zero(name: str, value: bytes) -> str:
+    """Return a condition for 0 or -0, which are equal: MySQL would take a compared column for the constant."""
+    like = "LIKE" if value.startswith(b"-") else "NOT LIKE"
+    return f"{name} * 1 = 0 AND CAST({name} AS CHAR) {like} '-%'"
 
 
 def _double(text: str) -> str:
