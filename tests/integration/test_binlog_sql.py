@@ -14,24 +14,36 @@ from databus_cli.__main__ import main
 from devstack import Server
 from integration.random_changes import Target, targets, transactions
 
+Run = Callable[..., Awaitable[tuple[int, list[str], str]]]
 Binlog = Callable[..., Awaitable[list[str]]]
 
 
 @pytest.fixture
-def binlog(source: Server, schema: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Binlog:
-    """Run `databus binlog` on the server's own log; return its output as lines."""
+def run(source: Server, schema: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """Run `databus binlog` on the server's log; return its exit code, its output as lines, and its standard error."""
     (tmp_path / "password").write_text(source.password)
     login = ("--server", f"{source.host}:{source.port}", "--user", source.user)
     login += ("--password-file", str(tmp_path / "password"), "--tables", f"{schema}.*")
 
-    async def run(*arguments: str) -> list[str]:
+    async def command(*arguments: str) -> tuple[int, list[str], str]:
         capfdbinary.readouterr()
         code = await asyncio.to_thread(main, ["binlog", *login, "--quiet", *arguments])
         out, err = capfdbinary.readouterr()
-        assert (code, err.decode()) == (0, "")
-        return out.decode().splitlines()
+        return code, out.decode().splitlines(), err.decode()
 
-    return run
+    return command
+
+
+@pytest.fixture
+def binlog(run: Run) -> Binlog:
+    """Run `databus binlog` without a failure; return its output as lines."""
+
+    async def succeed(*arguments: str) -> list[str]:
+        code, lines, err = await run(*arguments)
+        assert (code, err) == (0, "")
+        return lines
+
+    return succeed
 
 
 async def position(source: Server) -> str:
@@ -108,3 +120,29 @@ async def test_rows_that_a_collation_or_the_server_would_confuse(source: Server,
         await execute(statement, again)
         assert sorted(await statement("SELECT s, d FROM texts")) == sorted(after[0])
         assert await statement("SELECT * FROM zero") == after[1] == [[b"0", b"null"], [b"5", b"xa"]]
+
+
+@pytest.mark.parametrize(
+    ("image", "change", "reason"),
+    [
+        ("NOBLOB", "UPDATE t SET n = 2", ""),
+        ("NOBLOB", "UPDATE t SET b = 'y'", "lacks the old b (binlog_row_image)"),
+        ("NOBLOB", "DELETE FROM t", "lacks column b (binlog_row_image)"),
+        ("MINIMAL", "UPDATE t SET n = 2", "lack columns (id, n, b)"),
+    ],
+)
+async def test_partial_row_images_are_undone_if_nothing_is_missing(
+    source: Server, schema: str, run: Run, image: str, change: str, reason: str
+) -> None:
+    async with printing(source) as statement:
+        await statement(f"USE {schema}")
+        await statement("CREATE TABLE t (id INT PRIMARY KEY, n INT, b TEXT)")
+        await statement("INSERT INTO t VALUES (1, 1, 'x')")
+        await statement(f"SET SESSION binlog_row_image = '{image}'")
+        start = await position(source)
+        await statement(change)
+        code, undo, err = await run("--output", "flashback", "--from", start)
+        assert reason in err
+        assert (code, bool(undo)) == ((1, False) if reason else (0, True))
+        await execute(statement, undo)
+        assert reason or await statement("SELECT * FROM t") == [[b"1", b"1", b"x"]]

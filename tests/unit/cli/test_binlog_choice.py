@@ -171,8 +171,8 @@ def test_a_wrong_choice_is_refused_with_what_to_write(capsys, arguments, error):
         (["--server", "h", "--since", at(1), "--to", "4"], "--to: name the file, as FILE:OFFSET"),
         (["--server", "h", "--follow", "--output", "flashback"], "--follow has no end: "),
         (["--server", "h", "x", "--schema-server", "i"], "--server has the definitions of the tables"),
-        (["--server", "h:70000", "x"], "--server: "),
-        (["--server", "h", "x", "--password-file", "/nowhere"], "--server: password_file cannot be read: "),
+        (["--server", "h:70000", "x"], "h:70000: "),
+        (["--server", "h", "x", "--password-file", "/nowhere"], "h: password_file cannot be read: "),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(run, arguments, error):

@@ -8,7 +8,7 @@ from databus_binlog import AnyEvent, FormatDescription, OversizedRows, Query, Ro
 from databus_changes.table_maps import table_of
 from databus_cli.binlog.choice import Choice
 from databus_cli.binlog.files import DecoderOptions
-from databus_cli.binlog.lines import FRAMES, LineFormat
+from databus_cli.binlog.lines import FRAMES, LineFormat, LoggedLines
 from databus_cli.binlog.transaction import OpenTransaction
 from databus_core.events import Table
 
@@ -18,7 +18,7 @@ _encode = msgspec.msgpack.Encoder().encode
 class ChosenLines(LineFormat):
     """Gives another format only the rows and statements that are chosen."""
 
-    def __init__(self, lines: LineFormat, choice: Choice) -> None:
+    def __init__(self, lines: LoggedLines, choice: Choice) -> None:
         self._lines = lines
         self._choice = choice
         self._transaction = OpenTransaction()
@@ -42,10 +42,6 @@ class ChosenLines(LineFormat):
             return self._lines.of(chosen, tables)
         self._lines.skip(event)
         return ()
-
-    def rest(self) -> Iterable[bytes]:
-        """Return the last lines of the other format."""
-        return self._lines.rest()
 
     def finish(self) -> Iterable[str]:
         """Return the notices of the other format."""

@@ -50,9 +50,6 @@ class LineFormat(ABC):
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
         """Return the lines of an event. Raises DatabusError if the format cannot continue."""
 
-    def skip(self, event: AnyEvent) -> None:  # noqa: B027 - most formats need not know
-        """Take note of an event that is not printed."""
-
     def rest(self) -> Iterable[bytes]:
         """Return the lines that follow those of the last event. Not called after a failure."""
         return ()
@@ -62,37 +59,44 @@ class LineFormat(ABC):
         """Finish after the last file; return one line for each kind of data that was left out."""
 
 
-class Json(LineFormat):
-    """Makes one line for each row, each rows event above --row-limit, and each statement except BEGIN and COMMIT."""
+class LoggedLines(LineFormat):
+    """The part that the formats have in common which print rows and statements as they are logged."""
 
     def __init__(self, selection: Selection, completion: Completion) -> None:
-        self._selection = selection
-        self._completion = completion
-        self._transaction = OpenTransaction()
-        #: table map's fingerprint → name of each column, and whether its values are bytes
-        self._columns: dict[str, list[tuple[str, bool]]] = {}
+        self.selection = selection
+        self.completion = completion
+        self.transaction = OpenTransaction()
 
     def decoder_options(self) -> DecoderOptions:
         """Decode the rows of selected tables; columns without known names are @1, @2, …."""
         return {
-            "wanted": self._selection.table,
-            "describe": self._completion.describe,
-            "by_statement": self._completion.by_statement,
+            "wanted": self.selection.table,
+            "describe": self.completion.describe,
+            "by_statement": self.completion.by_statement,
         }
 
     def start(self, head: FormatDescription, *, inside: bool) -> None:
         """Prepare to complete table maps."""
-        self._completion.start(head)
+        self.completion.start(head)
 
     def skip(self, event: AnyEvent) -> None:
-        """Take note of the transaction, and of definitions."""
-        self._transaction.add(event)
+        """Take note of an event that is not printed."""
+        self.transaction.add(event)
         if isinstance(event, Query) and event.query not in FRAMES:
-            self._completion.statement(event)
+            self.completion.statement(event)
 
     def finish(self) -> Iterable[str]:
-        """Return nothing: this format leaves nothing out."""
+        """Return nothing: these formats leave nothing out."""
         return ()
+
+
+class Json(LoggedLines):
+    """Makes one line for each row, each rows event above --row-limit, and each statement except BEGIN and COMMIT."""
+
+    def __init__(self, selection: Selection, completion: Completion) -> None:
+        super().__init__(selection, completion)
+        #: table map's fingerprint → name of each column, and whether its values are bytes
+        self._columns: dict[str, list[tuple[str, bool]]] = {}
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
         """Return one line for each row, or one line for a statement."""
@@ -102,13 +106,13 @@ class Json(LineFormat):
             case OversizedRows():
                 about = {"type": "oversized", **self._table(event, tables), "action": event.action, "size": event.size}
                 return (_json(about) + b"\n",)
-        self._transaction.add(event)
+        self.transaction.add(event)
         match event:
             case FormatDescription():
-                self._completion.start(event)
+                self.completion.start(event)
             case Query() if event.query not in FRAMES:
-                self._completion.statement(event)
-                if self._selection.statement(event):
+                self.completion.statement(event)
+                if self.selection.statement(event):
                     about = {"type": "query", "schema": event.schema, **self._position(event)}
                     about["thread_id"] = event.thread_id
                     return (_json({**about, "query": _text(event.query)}) + b"\n",)
@@ -131,7 +135,7 @@ class Json(LineFormat):
                 yield b'%b,"row":%b}\n' % (start, row)
 
     def _table(self, event: Rows | OversizedRows, tables: Mapping[str, TableMap]) -> dict[str, object]:
-        table, opened = tables[event.table], self._transaction
+        table, opened = tables[event.table], self.transaction
         position = {**self._position(event), "thread_id": opened.thread_id or None}
         if opened.query is not None:
             position["query"] = shortened(opened.query)
@@ -145,7 +149,7 @@ class Json(LineFormat):
             "end": event.end,
             "time": event.time,
             "server_id": event.server_id,
-            "gtid": self._transaction.gtid or None,
+            "gtid": self.transaction.gtid or None,
         }
 
 

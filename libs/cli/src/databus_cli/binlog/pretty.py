@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from databus_binlog import ABSENT, AnyEvent, FormatDescription, OversizedRows, Query, Rows, TableMap, Value, XaPrepare
 from databus_binlog.times import time_text
 from databus_changes.table_maps import table_of
-from databus_cli.binlog.files import DecoderOptions
-from databus_cli.binlog.lines import FRAMES, LONGEST, LineFormat, shortened, xa_statement
+from databus_cli.binlog.lines import FRAMES, LONGEST, LoggedLines, shortened, xa_statement
 from databus_cli.binlog.tables import Completion
-from databus_cli.binlog.transaction import OpenTransaction
 from databus_cli.selection import Selection
 from databus_core.events import Column
 from databus_messages.formats.columns import enum_label, set_labels
@@ -22,47 +20,22 @@ _COLOURS = {"insert": _GREEN, "update": _YELLOW, "delete": _RED}
 Printer = Callable[[bytes], str]
 
 
-class Pretty(LineFormat):
+class Pretty(LoggedLines):
     """Prints rows and statements as they are logged. Columns that an update has changed are marked with `~`."""
 
     def __init__(self, selection: Selection, completion: Completion, *, coloured: bool) -> None:
-        self._selection = selection
-        self._completion = completion
+        super().__init__(selection, completion)
         self._coloured = coloured
-        self._transaction = OpenTransaction()
-        #: whether the header of the open transaction was printed
-        self._headed = False
+        #: position of the transaction whose header was printed last
+        self._headed = ("", 0)
         #: the statement that was printed last
         self._query: bytes | None = None
         #: table map's fingerprint → name and printer of each column
         self._columns: dict[str, list[tuple[str, Printer]]] = {}
 
-    def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of selected tables; columns without known names are @1, @2, …."""
-        return {
-            "wanted": self._selection.table,
-            "describe": self._completion.describe,
-            "by_statement": self._completion.by_statement,
-        }
-
-    def start(self, head: FormatDescription, *, inside: bool) -> None:
-        """Prepare to complete table maps."""
-        self._completion.start(head)
-
-    def skip(self, event: AnyEvent) -> None:
-        """Take note of the transaction, and of definitions."""
-        if self._transaction.add(event):
-            self._headed, self._query = False, None
-        if isinstance(event, Query) and event.query not in FRAMES:
-            self._completion.statement(event)
-
-    def finish(self) -> Iterable[str]:
-        """Return nothing: this format leaves nothing out."""
-        return ()
-
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
         """Return the block's next lines."""
-        query = self._transaction.query
+        query = self.transaction.query
         self.skip(event)
         match event:
             case Rows():
@@ -73,19 +46,19 @@ class Pretty(LineFormat):
                     f"  {event.action.upper()} {tables[event.table].full_name}: {event.size} bytes, above --row-limit"
                 )
                 yield from self._lines([*self._header(), text])
-            case Query() if event.query not in FRAMES and self._selection.statement(event):
+            case Query() if event.query not in FRAMES and self.selection.statement(event):
                 schema = self._paint(_DIM, f"  -- in {event.schema}") if event.schema else ""
                 yield from self._lines([*self._header(), f"  {_cut(_decoded(event.query))}{schema}"])
             case FormatDescription():
-                self._completion.start(event)
+                self.completion.start(event)
             case XaPrepare():
                 yield from self._lines([*self._header(), f"  {xa_statement(event)}"])
 
     def _header(self) -> list[str]:
-        if self._headed:
+        opened = self.transaction
+        if self._headed == (opened.file, opened.offset):
             return []
-        self._headed = True
-        opened = self._transaction
+        self._headed, self._query = (opened.file, opened.offset), None
         parts = [time_text(opened.time_us), opened.gtid, f"thread {opened.thread_id}" if opened.thread_id else ""]
         parts.append(f"{opened.file}:{opened.offset}")
         return ["", self._paint(_BOLD, "  ".join(filter(None, parts)))]

@@ -47,7 +47,7 @@ def login_of(options: argparse.Namespace, host: str | None) -> Login:
         return Source.model_validate({key: value for key, value in given.items() if value}).login(given["hosts"][0])
     except ValidationError as error:
         [fault, *_] = error.errors()
-        raise UsageError(f"--server: {fault['msg'].removeprefix('Value error, ')}") from error
+        raise UsageError(f"{host}: {fault['msg'].removeprefix('Value error, ')}") from error
 
 
 def definitions_of(login: Login) -> ServerDefinitions:

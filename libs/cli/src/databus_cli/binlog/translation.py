@@ -97,7 +97,8 @@ class Translation:
         is_offline = doubt.reason in {Reason.UNDESCRIBED_TABLE, Reason.XA_COMMIT}
         is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
         if self._complete is None and not is_offline and not is_inside:
-            names = "--schema FILE gives the table's definition, " if doubt.reason is Reason.UNKNOWN_TABLE else ""
+            is_nameless = doubt.reason in {Reason.UNKNOWN_TABLE, Reason.COLUMN_MISMATCH}
+            names = "--schema FILE gives the table's definition, " if is_nameless else ""
             raise type(doubt.error)(f"{doubt.text}; {names}--lenient leaves the doubtful changes out and continues")
         if self._complete is not None and doubt.whole_transaction:
             self._complete.drop()
