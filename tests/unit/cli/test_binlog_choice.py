@@ -121,6 +121,19 @@ def test_what_the_binlog_does_not_have_is_reported(run):
     assert "transactions were left out because the binlog does not name their connection" in notice
 
 
+def test_reading_ends_with_the_file_of_the_last_position(run, tmp_path):
+    for name in ("log.1", "log.2"):
+        (tmp_path / name).write_bytes(MARIADB.read_bytes())
+    files = (str(tmp_path / "log.1"), str(tmp_path / "log.2"), "--quiet")
+    _, lines, notices = run(*files, "--to", "log.1:999999")
+    assert {line["file"] for line in lines} == {"log.1"}
+    assert not [notice for notice in notices if "--to" in notice]
+    _, lines, _ = run(*files, "--to", "999999")
+    assert {line["file"] for line in lines} == {"log.1", "log.2"}
+    _, _, notices = run(*files, "--from", "log.2:4", "--to", "log.1:4")
+    assert notices == ["databus: --to: file log.1 was not read"]
+
+
 def test_reading_ends_before_files_that_are_much_newer_than_until(run):
     _, _, notices = run(str(GOLDEN), "--quiet", "--until", "2023-11-14T20:00:00Z")
     [notice] = notices

@@ -47,6 +47,7 @@ class Choice:
         self._where = where
         #: whether --from names a transaction that was not read yet
         self._waits = self._first_gtid is not None
+        #: whether the last transaction or file that is read has begun
         self._is_last = False
         #: number of transactions whose connection is not logged, although --thread asks for one
         self._without_thread = 0
@@ -57,14 +58,19 @@ class Choice:
 
     def ends_before(self, event: AnyEvent) -> bool:
         """Take note of the next event; return whether nothing from it on is read."""
-        if self._end and event.file == self._end.file and event.start >= self._end.offset:
-            return True
-        if isinstance(event, Gtid):
-            if self._is_last:
+        if self._end is not None:
+            if event.file == self._end.file:
+                self._is_last = True
+                return event.start >= self._end.offset
+            if self._is_last and isinstance(event, FormatDescription):  # the file ends before the offset
                 return True
+        if isinstance(event, Gtid):
             gtid = event.gtid.lower()
             self._waits = self._waits and gtid != self._first_gtid
-            self._is_last = bool(gtid) and gtid == self._last_gtid
+            if self._last_gtid is not None:
+                if self._is_last:
+                    return True
+                self._is_last = gtid == self._last_gtid
         if self._until and isinstance(event, FormatDescription) and event.time * _SECOND_US >= self._until + _LAG_US:
             self._late = event
             return True
@@ -121,12 +127,14 @@ class Choice:
             yield f"--from: no transaction {self._first_gtid} was read"
         if self._last_gtid and not self._is_last:
             yield f"--to: no transaction {self._last_gtid} was read"
+        if self._end and not self._is_last:
+            yield f"--to: file {self._end.file} was not read"
         if self._late is not None:
             yield f"--until: reading ended before {self._late.file}, which was created more than an hour later"
         if self._without_thread:
             yield (
                 f"--thread: {self._without_thread} transactions were left out because the binlog does not name their "
-                "connection, as MariaDB 10 does not for rows"
+                "connection: MariaDB does so for rows only since 11.5"
             )
         if self._where is not None and self._where.misfit:
             yield f"--where fits no table that was read: {self._where.misfit}"

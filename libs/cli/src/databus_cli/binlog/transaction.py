@@ -15,7 +15,7 @@ class OpenTransaction:
         self.gtid = ""
         #: when it was committed, in µs since the epoch; in whole seconds, if the server logs no more
         self.time_us = 0
-        #: id of its connection; 0 if it is not logged, as in MariaDB 10 for rows
+        #: id of its connection; 0 if it is not logged, as for rows of MariaDB before 11.5
         self.thread_id = 0
         #: where it begins
         self.file, self.offset = "", 0
