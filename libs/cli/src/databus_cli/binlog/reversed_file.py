@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
 
 #: limit in bytes for records in memory
-_IN_MEMORY = 1 << 26
+_IN_MEMORY = 1 << 23
 #: number of bytes that hold a record's length, after each record
 _LENGTH = 4
 

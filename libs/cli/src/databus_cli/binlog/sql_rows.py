@@ -34,12 +34,12 @@ class RowStatements:
         self._columns = [_column(column) for column in table.columns]
         #: indexes of the columns that statements can set
         self._settable = [index for index, column in enumerate(table.columns) if not column.generated]
+        self._names = ", ".join(self._columns[index].name for index in self._settable)
 
     def insert(self, image: Image) -> str:
         """Return the statement that inserts a row."""
-        names = ", ".join(self._columns[i].name for i in self._settable)
-        values = ", ".join(self._value(image, i) for i in self._settable)
-        return f"INSERT INTO {self._name} ({names}) VALUES ({values});"  # noqa: S608
+        values = ", ".join([self._value(image, i) for i in self._settable])
+        return f"INSERT INTO {self._name} ({self._names}) VALUES ({values});"  # noqa: S608
 
     def delete(self, image: Image) -> str:
         """Return the statement that deletes a row."""
