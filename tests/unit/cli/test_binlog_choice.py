@@ -44,6 +44,7 @@ ITEMS = [(14, "insert", "items"), (15, "update", "items"), (16, "delete", "items
         ["--from", "13300", "--to", "14530"],
         ["--from", "mysql.bin:13300", "--to", "mysql.bin:14530"],
         ["--from", f"{UUID}:14", "--to", f"{UUID.upper()}:16"],
+        ["--from", f"{UUID}:14", "--to", "14538"],
         ["--gtids", f"{UUID}:14-16"],
         ["--gtids", f"{UUID}:1-40", "--exclude-gtids", f"{UUID}:1-13:17-99"],
         ["--gtids", f"{UUID}:14-16", "--thread", "7"],
@@ -82,6 +83,15 @@ def test_gtids_of_mariadb_are_listed_one_by_one(chosen):
 )  # fmt: skip
 def test_rows_are_chosen_by_action_and_values(chosen, arguments, expected):
     assert chosen(*arguments) == expected
+
+
+def test_ddl_is_recognised_behind_comments(run, binlog_file):
+    ddl = ["/* by a GUI */ create table t (id INT)", "-- note\n DROP TABLE t", "/*!50001 ALTER TABLE t ADD c INT */"]
+    file = binlog_file()
+    for text in [*ddl, "GRANT CREATE ON *.* TO me", "CREATED"]:
+        file.gtid().query(text)
+    _, lines, _ = run(file.write(), "--quiet", "--action", "ddl")
+    assert [line["query"] for line in lines] == ddl
 
 
 def test_an_update_is_chosen_by_its_row_before_or_after(run):

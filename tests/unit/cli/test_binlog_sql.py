@@ -100,9 +100,10 @@ def test_a_transaction_whose_end_was_not_read_is_rolled_back_or_left_out(run_tex
     ("statement", "before", "reason"),
     [
         ("ALTER TABLE items ADD c INT", True, "ALTER shop.items changes the table after rows that are to be undone"),
-        ("RENAME TABLE items TO goods", True, "RENAME shop.items changes the table after rows that are to be undone"),
-        ("TRUNCATE items", False, "TRUNCATE shop.items removes rows that are not in the binlog"),
+        ("RENAME TABLE items TO goods", True, "ALTER shop.items changes the table after rows that are to be undone"),
+        ("/* by a GUI */ TRUNCATE items", False, "TRUNCATE shop.items removes rows that are not in the binlog"),
         ("DROP TABLE IF EXISTS other, items", False, "DROP shop.other removes rows that are not in the binlog"),
+        ("CREATE OR REPLACE TABLE items (id INT)", False, "CREATE shop.items removes rows that are not in the binlog"),
         ("DROP DATABASE shop", False, "DROP shop removes rows that are not in the binlog"),
     ],
 )

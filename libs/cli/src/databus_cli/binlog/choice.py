@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,11 @@ _SECOND_US = 1_000_000
 #: A replica logs the times of its source. A file that was created this much later than --until is not read: the replica
 #: would have been behind by that much.
 _LAG_US = 3600 * _SECOND_US
-#: first words of DDL on tables and databases
-DDL = ([b"CREATE"], [b"ALTER"], [b"DROP"], [b"RENAME"], [b"TRUNCATE"])
+#: a statement of DDL; before it may be comments, and the beginning of a comment that servers execute
+_DDL = re.compile(
+    rb"(?: \s | /\* M? ! \d* | /\* .*? \*/ | (?:--|\#) [^\n]* \n )* (?: CREATE | ALTER | DROP | RENAME | TRUNCATE ) \b",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
 
 
 class Choice:
@@ -61,8 +65,9 @@ class Choice:
         if self._end is not None:
             if event.file == self._end.file:
                 self._is_last = True
-                return event.start >= self._end.offset
-            if self._is_last and isinstance(event, FormatDescription):  # the file ends before the offset
+                if event.start >= self._end.offset:
+                    return True
+            elif self._is_last and isinstance(event, FormatDescription):  # the file ends before the offset
                 return True
         if isinstance(event, Gtid):
             gtid = event.gtid.lower()
@@ -100,7 +105,7 @@ class Choice:
         """Return whether a statement is printed, if its transaction is."""
         if self._where is not None:
             return False
-        return self._actions is None or ("ddl" in self._actions and query[:16].upper().split()[:1] in DDL)
+        return self._actions is None or ("ddl" in self._actions and _DDL.match(query) is not None)
 
     def action(self, action: str) -> bool:
         """Return whether rows with this action are printed."""

@@ -70,12 +70,14 @@ class Flashback(SqlLines):
         """Raise FatalError if rows cannot be undone because of this statement."""
         if self.in_range():
             for change in statement.changes:
-                if self.captured.captures(*change.table) and change.action in _REMOVING:
-                    _refuse(event, full_name(*change.table), "removes rows that are not in the binlog")
+                removes = change.action in _REMOVING or statement.replaces
+                if removes and self.captured.captures(*change.table):
+                    _refuse(event, change.action, full_name(*change.table), "removes rows that are not in the binlog")
                 if change.table in self._changed:
-                    _refuse(event, full_name(*change.table), "changes the table after rows that are to be undone")
-            if statement.database is not None and statement.database.drops_tables:
-                _refuse(event, statement.database.schema, "removes rows that are not in the binlog")
+                    why = "changes the table after rows that are to be undone"
+                    _refuse(event, change.action, full_name(*change.table), why)
+            if (database := statement.database) is not None and database.drops_tables:
+                _refuse(event, database.action, database.schema, "removes rows that are not in the binlog")
         return ()
 
     def rest(self) -> Iterator[bytes]:
@@ -105,9 +107,7 @@ def _require_old_values(table: Table, before: Image, after: Image) -> None:
             raise PoisonError(f"the row image of {table.full_name} lacks the old {column.name} (binlog_row_image)")
 
 
-def _refuse(event: Query, name: str, why: str) -> NoReturn:
-    verb = event.query.split(maxsplit=1)[0].decode(errors="replace").upper()
-    raise FatalError(
-        f"{event.file}:{event.start}: {verb} {name} {why}; use --from and --to, --since and --until or --tables to "
-        "choose changes without it"
-    )
+def _refuse(event: Query, action: Action, name: str, why: str) -> NoReturn:
+    where = f"{event.file}:{event.start}"
+    advice = "use --from and --to, --since and --until or --tables to choose changes without it"
+    raise FatalError(f"{where}: {action.upper()} {name} {why}; {advice}")

@@ -13,8 +13,9 @@ from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.doubts import Reason
 from databus_changes.statements import text_of
 from databus_changes.tables import CapturedTables
-from databus_cli.binlog.choice import DDL, Choice
+from databus_cli.binlog.choice import Choice
 from databus_cli.binlog.definitions import Definitions, flavor_of
+from databus_cli.binlog.lines import FRAMES
 from databus_cli.binlog.sql_rows import SESSION, Image, RowStatements
 from databus_cli.binlog.transaction import OpenTransaction
 from databus_cli.binlog.translated import Translated
@@ -66,8 +67,8 @@ class SqlLines(Translated):
             self._takes_effect = event.alter not in {"start", "rollback"}
         if (
             isinstance(event, Query)
+            and event.query not in FRAMES
             and self._takes_effect
-            and event.query[:16].upper().split()[:1] in DDL
             and (statement := self._parsed(event)) is not None
         ):
             yield from self.ddl(event, statement)
