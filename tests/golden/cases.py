@@ -9,6 +9,8 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 from databus_binlog import AnyEvent, TableMap
+from databus_cli.binlog.choice import Choice
+from databus_cli.binlog.definitions import NoDefinitions
 from databus_cli.binlog.files import read_files
 from databus_cli.binlog.messages import Messages
 from databus_core.settings import Source
@@ -66,7 +68,7 @@ def records(kind: Kind, case: Case) -> bytes:
     captured = Source(include=[f"*.{case.table or '*'}"])
     with nullcontext(("", [])) if case.format != "debezium-avro" else registry() as (url, schemas):
         options = dict(case.options) | ({"schema_registry_url": url} if url else {})
-        lines = Messages(case.format, options, captured)
+        lines = Messages(case.format, options, captured, NoDefinitions(), Choice(), lenient=False)
         with patch("time.time_ns", return_value=0):  # times in Avro cannot be replaced afterwards
             encoded = b"".join(line for event in events(kind, captured.captures) for line in lines.of(*event))
     schema_lines = (json.dumps({"id": number, "schema": schema}) + "\n" for number, schema in enumerate(schemas, 1))

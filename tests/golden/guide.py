@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from databus_binlog import Gtid, Query
+from databus_cli.binlog.choice import Choice
+from databus_cli.binlog.definitions import NoDefinitions
 from databus_cli.binlog.messages import Messages
 from databus_core.settings import Source
 from golden.cases import Case, events, without_volatile
@@ -47,7 +49,7 @@ def examples() -> str:
 def transactions(case: Case) -> Iterator[str]:
     """Yield the lines of each transaction that changes the table, unless it is the last one of the binlog."""
     captured = Source(include=[f"*.{_TABLE}"])
-    lines = Messages(case.format, dict(case.options), captured)
+    lines = Messages(case.format, dict(case.options), captured, NoDefinitions(), Choice(), lenient=False)
     encoded = b""
     for event, tables in events("mariadb", captured.captures):
         if isinstance(event, Gtid) and encoded:

@@ -36,6 +36,33 @@ def test_t20_events_in_a_transaction_need_no_position(wire):
     assert (commit.start, commit.end) == (4711 - len(xid(wire)), 4711)
 
 
+@pytest.mark.parametrize(
+    ("flags", "fields"),
+    [
+        ("00 10", "2a000000"),
+        ("02 10", "2a000000"),  # after an id of a group commit
+        ("00 11", "01 2a000000"),  # after a number of engines
+        ("20 14", "0900000000000000 2a000000"),  # after the sequence of the start of an ALTER
+        ("00 00", "2a000000"),  # not there
+    ],
+)
+def test_gtid_events_name_the_connection(wire, flags, fields):
+    first, more = bytes.fromhex(flags)
+    commit_id = bytes(8) if first & 2 else b""
+    body = (7).to_bytes(8, "little") + bytes(4) + bytes([first]) + commit_id + bytes([more]) + bytes.fromhex(fields)
+    decoder = Decoder(flavor="mariadb", file="binlog.000001", offset=4)
+    decoder.feed(wire.packets(wire.head(mariadb=True)))
+    [event] = decoder.feed(wire.packets(wire.event(GTID, body)))
+    assert (event.gtid, event.thread_id) == ("0-1-7", 42 if more else 0)
+
+
+def test_a_gtid_event_without_its_connection_is_truncated(wire):
+    decoder = Decoder(flavor="mariadb", file="binlog.000001", offset=4)
+    decoder.feed(wire.packets(wire.head(mariadb=True)))
+    with pytest.raises(CorruptEvent, match=r"GTID_MARIADB event at .* is truncated"):
+        decoder.feed(wire.packets(wire.event(GTID, bytes(13) + b"\x10\x2a\x00")))
+
+
 @pytest.fixture
 def parts(wire):
     """Cut an insert without a checksum into `count` PARTIAL_ROW_DATA events with checksums."""

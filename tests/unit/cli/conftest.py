@@ -20,6 +20,7 @@ _TABLE_NUMBER = b"\x07\0\0\0\0\0\x01\0"
 _KEY = b"\x08\x01\x00"
 
 Run = Callable[..., tuple[int, list[dict], list[str]]]
+RunText = Callable[..., tuple[int, str, list[str]]]
 
 
 class BinlogFile:
@@ -98,6 +99,29 @@ def binlog_file(tmp_path: Path) -> Callable[[str], BinlogFile]:
         return BinlogFile(tmp_path / name)
 
     return make
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> str:
+    """The golden file of MySQL, as if it had been created when its first statement was executed."""
+    data = bytearray(GOLDEN.read_bytes())
+    struct.pack_into("<I", data, 4, 1_700_000_000)  # an event begins with its time, and ends with a checksum
+    [size] = struct.unpack_from("<I", data, 4 + 9)
+    struct.pack_into("<I", data, size, zlib.crc32(data[4:size]))
+    (tmp_path / "mysql.bin").write_bytes(data)
+    return str(tmp_path / "mysql.bin")
+
+
+@pytest.fixture
+def run_text(capsysbinary) -> RunText:
+    """Run `databus binlog`; return its exit code, its output, and its lines on standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, list[str]]:
+        code = main(["binlog", *arguments])
+        out, err = capsysbinary.readouterr()
+        return code, out.decode(), err.decode().splitlines()
+
+    return run
 
 
 @pytest.fixture

@@ -113,7 +113,21 @@ def test_a_schema_that_cannot_be_used_is_refused(run, schema, sizes, text, reaso
     assert error.startswith(f"databus: {path}: {reason}")
 
 
-def test_a_schema_is_refused_for_json(run, schema, sizes):
-    code, lines, [error] = run(sizes(names=True), "--schema", schema(DUMP))
-    assert (code, lines) == (1, [])
-    assert error.startswith("databus: --schema is for the publisher's formats")
+@pytest.mark.parametrize("names", [False, True], ids=["without names", "with names"])
+def test_json_has_the_names_of_the_schema(run, schema, sizes, names):
+    code, [line], notices = run(sizes(names=names), "--schema", schema(DUMP), "--quiet")
+    assert (code, notices) == (0, [])
+    assert line["row"] == {"e": "2", "s": "5"}
+
+
+def test_json_has_numbered_columns_if_rows_do_not_fit_the_schema(run, schema, sizes):
+    dump = DUMP.replace("`s` set('x','y','z') NOT NULL", "`s` int NOT NULL")
+    code, [line], _ = run(sizes(names=False), "--schema", schema(dump), "--quiet")
+    assert (code, line["row"]) == (0, {"@1": "2", "@2": "5"})
+
+
+def test_json_applies_the_ddl_in_the_binlog_to_the_schema(run, schema, binlog_file):
+    file = binlog_file().gtid().query("ALTER TABLE sizes RENAME COLUMN e TO size")
+    file = file.gtid().query("BEGIN").labels_row(names=False).xid().write()
+    _, [_, line], _ = run(file, "--schema", schema(DUMP), "--quiet")
+    assert line["row"] == {"size": "2", "s": "5"}

@@ -21,7 +21,7 @@ after = {name.partition(".")[0] for name in sys.modules}
 print(json.dumps([name for name in after - before - sys.stdlib_module_names if "cython" not in name]))
 """
 
-OURS = {"databus", "databus_cli"}
+OURS = {"databus_cli", "databus_core"}
 #: packages that may be imported to print a binlog file as JSON
 DECODING = OURS | {
     "databus_binlog",

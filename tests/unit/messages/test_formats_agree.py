@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from databus_binlog import FormatDescription
+from databus_cli.binlog.definitions import NoDefinitions
 from databus_cli.binlog.translation import Translation
 from databus_core.events import Action, Column, RowsEvent, Table, TableDefinition
 from databus_core.settings import Source
@@ -27,7 +28,7 @@ def binlog_changes(kind: Kind) -> tuple[list[RowChange], Mapping[str, list[dict[
     tables_by_fingerprint: dict[str, Table] = {}
     for event, tables in events(kind):
         if isinstance(event, FormatDescription):
-            translation = Translation(event, Source(), lenient=False, inside=False)
+            translation = Translation(event, Source(), NoDefinitions(), lenient=False, inside=False)
         assert translation
         for change in translation.translate(event, tables):
             if isinstance(change, TableDefinition):

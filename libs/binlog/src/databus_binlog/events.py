@@ -58,6 +58,7 @@ class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
     alter: Literal["", "start", "commit", "rollback"]
     commit_time_us: int  #: when the original server committed it, in microseconds since 1970; 0 if unknown
     xa_prepare: bool = False  #: MariaDB: the transaction ends in XA PREPARE
+    thread_id: int = 0  #: MariaDB ≥ 11.5: the session's; 0 if it is not logged. MySQL's is in BEGIN
 
 
 class Query(Event, frozen=True, array_like=True, gc=False, tag=4):

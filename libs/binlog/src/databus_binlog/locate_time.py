@@ -13,39 +13,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from datetime import UTC, datetime, timedelta
 
 from databus_binlog.errors import InvalidPosition
-from databus_binlog.events import AnyEvent, Gtid, Query, Xid
+from databus_binlog.events import AnyEvent, Gtid
 from databus_binlog.login import Login
 from databus_binlog.position import Position
 from databus_binlog.session import connect
+from databus_binlog.times import time_text
+from databus_binlog.transaction_starts import TransactionStarts
 
 #: bytes at the beginning of a file among whose events the newest one dates the file
 _HEAD_BYTES = 64 * 1024
 _SECOND_US = 1_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class TransactionStarts:
-    """Recognises the events that start a transaction."""
-
-    def __init__(self) -> None:
-        #: whether GTID events start every transaction; without GTIDs MySQL 5.6 logs none
-        self._gtids = False
-        self._open = False
-
-    def is_start(self, event: AnyEvent) -> bool:
-        """Return whether the next event of the log starts a transaction."""
-        if isinstance(event, Gtid) or self._gtids:
-            self._gtids = True
-            return isinstance(event, Gtid)
-        was_open = self._open
-        if isinstance(event, Query):
-            self._open = event.query == b"BEGIN" or (was_open and event.query not in {b"COMMIT", b"ROLLBACK"})
-        elif isinstance(event, Xid):
-            self._open = False
-        return isinstance(event, Query) and not was_open
 
 
 async def locate_time(login: Login, time_us: int, *, server_id: int) -> Position:
@@ -81,9 +60,11 @@ async def locate_time(login: Login, time_us: int, *, server_id: int) -> Position
     )
 
 
-def time_text(time_us: int) -> str:
-    """Return a time as ISO 8601 in UTC, with microseconds only if there are any."""
-    return (_EPOCH + timedelta(microseconds=time_us)).isoformat().replace("+00:00", "Z")
+async def file_at(login: Login, time_us: int, *, server_id: int) -> str:
+    """Return the last file that was begun before a time, in µs since 1970; the oldest file if there is none."""
+    async with connect(login) as session:
+        files = list(await session.logs())
+    return files[await _last_before(login, files, time_us, server_id)]
 
 
 async def _last_before(login: Login, files: Sequence[str], time_us: int, server_id: int) -> int:

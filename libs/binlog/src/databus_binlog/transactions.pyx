@@ -3,7 +3,7 @@
 from databus_binlog.byte_order cimport le
 from databus_binlog.msgpack cimport put_bin, put_bool, put_nil, put_str, put_uint
 from databus_binlog.number_text cimport put_digits
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from databus_binlog.event_types import EventType as E
@@ -23,16 +23,21 @@ cdef enum GtidFlag:  # MariaDB's flags
     XA_COMPLETED = 128
 
 cdef enum ExtraGtidFlag:  # MariaDB's second byte of flags
+    MULTI_ENGINE = 1
     START_ALTER = 2
     COMMIT_ALTER = 4
     ROLLBACK_ALTER = 8
+    THREAD_ID = 16
 
 
 cdef int write_gtid_mariadb(EventWriter to, const uint8_t* body, const uint8_t* end) except -1:
-    """Read sequence u64, domain u32, flags u8, [commit id u64], [XID: format u32, two lengths u8, data], [flags u8]."""
+    """Read sequence u64, domain u32, flags u8, [commit id u64], [XID: format u32, two lengths u8, data], [flags u8,
+    [number of engines u8], [sequence of the ALTER's start u64], [thread u32]]."""
     cdef char[64] gtid
     cdef char* o
     cdef uint8_t flags
+    cdef uint8_t more = 0
+    cdef uint32_t thread = 0
     cdef Py_ssize_t extra = 13  # offset of the second byte of flags, after the optional fields
     to.need(end - body, extra, GTID_MARIADB)
     flags = body[12]
@@ -41,14 +46,19 @@ cdef int write_gtid_mariadb(EventWriter to, const uint8_t* body, const uint8_t* 
     if flags & (XA_PREPARED | XA_COMPLETED):
         to.need(end - body, extra + 6, GTID_MARIADB)
         extra += 6 + body[extra + 4] + body[extra + 5]
+    if extra < end - body:
+        more = body[extra]
+    if more & THREAD_ID:
+        extra += 1 + (1 if more & MULTI_ENGINE else 0) + (8 if more & (COMMIT_ALTER | ROLLBACK_ALTER) else 0)
+        to.need(end - body, extra + 4, GTID_MARIADB)
+        thread = <uint32_t> le(body + extra, 4)
     o = put_digits(gtid, le(body + 8, 4))
     o[0] = b"-"
     o = put_digits(o + 1, to.server_id)
     o[0] = b"-"
     o = put_digits(o + 1, le(body, 8))
     return write_gtid_text(
-        to, gtid, o - gtid, flags & STANDALONE, flags & DDL, body[extra] if extra < end - body else 0, 0,
-        flags & XA_PREPARED,
+        to, gtid, o - gtid, flags & STANDALONE, flags & DDL, more, 0, flags & XA_PREPARED, thread
     )
 
 
@@ -67,13 +77,14 @@ cdef int write_gtid(EventWriter to, int kind, const uint8_t* body, const uint8_t
         if committed >> 55:  # the original server's commit time follows this server's
             to.need(end - body, 56, kind)
             committed = le(body + 49, 7)
-    return write_gtid_text(to, gtid, o - gtid, False, False, 0, committed, False)
+    return write_gtid_text(to, gtid, o - gtid, False, False, 0, committed, False, 0)
 
 
 cdef int write_gtid_text(
-    EventWriter to, const char* gtid, size_t size, bint standalone, bint ddl, int alter, uint64_t committed, bint xa
+    EventWriter to, const char* gtid, size_t size, bint standalone, bint ddl, int alter, uint64_t committed, bint xa,
+    uint32_t thread,
 ) except -1:
-    cdef char* o = put_str(to.begin(GTID_TAG, 6, size + 32), gtid, size)
+    cdef char* o = put_str(to.begin(GTID_TAG, 7, size + 40), gtid, size)
     o = put_bool(put_bool(o, standalone), ddl)
     if alter & START_ALTER:
         o = put_str(o, b"start", 5)
@@ -83,7 +94,7 @@ cdef int write_gtid_text(
         o = put_str(o, b"rollback", 8)
     else:
         o = put_str(o, b"", 0)
-    return to.complete(put_bool(put_uint(o, committed), xa))
+    return to.complete(put_uint(put_bool(put_uint(o, committed), xa), thread))
 
 
 cdef char* put_uuid(char* o, const uint8_t* p) noexcept nogil:

@@ -82,8 +82,9 @@ class Group:
         gtid = self.gtid.gtid if self.gtid else ""
         self._reached.set_time(event, self.gtid)
         opening = self.opening or event
-        # MariaDB logs no BEGIN, which would name the thread, but a DDL statement names its own
+        # MariaDB logs no BEGIN, which would name the thread; a DDL statement names its own, newer GTID events any
         thread = next((each.thread_id for each in (event, opening) if isinstance(each, binlog.Query)), 0)
+        thread = thread or (self.gtid.thread_id if self.gtid else 0)
         origin = self._reached.begin(), gtid, event.file, event.server_id, thread, self._reached.time_us
         out.append(Begin(*origin, opening.start, opening.end))
         if self.skipped:

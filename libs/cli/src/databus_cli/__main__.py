@@ -14,7 +14,7 @@ from databus_core.errors import DatabusError, UsageError
 #: command → help. `databus_cli.arguments.NAME` has the arguments of a command, `databus_cli.NAME` its
 #: `run(options) -> exit code`; these two modules are imported only if the command is given.
 _COMMANDS = {
-    "binlog": "decode binlog files without a server",
+    "binlog": "print what binlogs contain, and SQL that undoes it",
     "backfill": "load tables into the stream",
     "dump": "read dumps",
     "deadletter": "show and replay changes that could not be published",

@@ -4,7 +4,7 @@ import argparse
 import json
 
 
-def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
+def add_tables(parser: argparse._ActionsContainer, what: str) -> None:
     """Add `--tables`. `what` is the part of its help that describes what is selected."""
     parser.add_argument(
         "--tables",

@@ -69,8 +69,8 @@ def read_files(
                 if isinstance(event, Rotate) and not event.artificial:
                     next_file = event.next_file
                 yield event, events.tables
-        if next_file and following not in {None, STANDARD_INPUT} and _name(following) != next_file:
-            warn(f"{_name(path)} continues in {next_file}, but the next file is {_name(following)}")
+        if next_file and following not in {None, STANDARD_INPUT} and file_name(following) != next_file:
+            warn(f"{file_name(path)} continues in {next_file}, but the next file is {file_name(following)}")
         start = None
 
 
@@ -93,10 +93,10 @@ def _read_file(
             head = _read_head(stream)
             if start is None or start == _MAGIC:
                 count(len(head))
-                decoder = Decoder(file=_name(path), **options)
+                decoder = Decoder(file=file_name(path), **options)
                 yield decoder.feed_file(head)
             else:
-                decoder = _skip_to(start, stream, head, _name(path), skip_head, options)
+                decoder = _skip_to(start, stream, head, file_name(path), skip_head, options)
             for events in read_file(read, decoder):
                 begun = begun or len(events) > 0
                 yield events
@@ -106,7 +106,7 @@ def _read_file(
         if begun:
             raise
         raise InvalidPosition(
-            f"no event can be read at {_name(path)}:{start} ({error}); "
+            f"no event can be read at {file_name(path)}:{start} ({error}); "
             "--from must be the offset of an event; for rows, it must be that of the first table map of their statement"
         ) from error
 
@@ -156,7 +156,7 @@ def _open(path: str) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else Path(path).open("rb")
 
 
-def _name(path: str) -> str:
+def file_name(path: str) -> str:
     """Return a file's name without its folder, as the server names it."""
     if path == STANDARD_INPUT:
         return "stdin"

@@ -12,7 +12,6 @@ from databus_binlog import (
     Event,
     FieldType,
     FormatDescription,
-    Gtid,
     OversizedRows,
     Query,
     Rows,
@@ -22,11 +21,14 @@ from databus_binlog import (
 )
 from databus_cli.binlog.files import DecoderOptions
 from databus_cli.binlog.tables import Completion
+from databus_cli.binlog.transaction import OpenTransaction
 from databus_cli.selection import Selection
 
 _json = msgspec.json.Encoder().encode
-#: statements that only begin or end a transaction; `json` does not print them
-_FRAMES = {b"BEGIN", b"COMMIT"}
+#: statements that only begin or end a transaction; they are not printed
+FRAMES = {b"BEGIN", b"COMMIT"}
+#: characters after which the statement of a row is cut
+LONGEST = 500
 
 
 class LineFormat(ABC):
@@ -48,29 +50,53 @@ class LineFormat(ABC):
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
         """Return the lines of an event. Raises DatabusError if the format cannot continue."""
 
+    def rest(self) -> Iterable[bytes]:
+        """Return the lines that follow those of the last event. Not called after a failure."""
+        return ()
+
     @abstractmethod
     def finish(self) -> Iterable[str]:
         """Finish after the last file; return one line for each kind of data that was left out."""
 
 
-class Json(LineFormat):
+class LoggedLines(LineFormat):
+    """The part that the formats have in common which print rows and statements as they are logged."""
+
+    def __init__(self, selection: Selection, completion: Completion) -> None:
+        self.selection = selection
+        self.completion = completion
+        self.transaction = OpenTransaction()
+
+    def decoder_options(self) -> DecoderOptions:
+        """Decode the rows of selected tables; columns without known names are @1, @2, …."""
+        return {
+            "wanted": self.selection.table,
+            "describe": self.completion.describe,
+            "by_statement": self.completion.by_statement,
+        }
+
+    def start(self, head: FormatDescription, *, inside: bool) -> None:
+        """Prepare to complete table maps."""
+        self.completion.start(head)
+
+    def skip(self, event: AnyEvent) -> None:
+        """Take note of an event that is not printed."""
+        self.transaction.add(event)
+        if isinstance(event, Query) and event.query not in FRAMES:
+            self.completion.statement(event)
+
+    def finish(self) -> Iterable[str]:
+        """Return nothing: these formats leave nothing out."""
+        return ()
+
+
+class Json(LoggedLines):
     """Makes one line for each row, each rows event above --row-limit, and each statement except BEGIN and COMMIT."""
 
     def __init__(self, selection: Selection, completion: Completion) -> None:
-        self._selection = selection
-        self._completion = completion
-        self._gtid: str | None = None
-
-    def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of selected tables; columns without names are @1, @2, …."""
-        return {"wanted": self._selection.table, "describe": self._completion.describe}
-
-    def start(self, head: FormatDescription, *, inside: bool) -> None:
-        """Do nothing: rows are printed as they are logged."""
-
-    def finish(self) -> Iterable[str]:
-        """Return nothing: this format leaves nothing out."""
-        return ()
+        super().__init__(selection, completion)
+        #: table map's fingerprint → name of each column, and whether its values are bytes
+        self._columns: dict[str, list[tuple[str, bool]]] = {}
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
         """Return one line for each row, or one line for a statement."""
@@ -80,22 +106,26 @@ class Json(LineFormat):
             case OversizedRows():
                 about = {"type": "oversized", **self._table(event, tables), "action": event.action, "size": event.size}
                 return (_json(about) + b"\n",)
-            case Gtid():
-                self._gtid = event.gtid or None
-            case FormatDescription():  # the next file may have no GTIDs
-                self._gtid = None
-            case Query() if event.query not in _FRAMES and self._selection.statement(event):
-                position = self._position(event)
-                about = {"type": "query", "schema": event.schema, **position, "thread_id": event.thread_id}
-                return (_json({**about, "query": _text(event.query)}) + b"\n",)
+        self.transaction.add(event)
+        match event:
+            case FormatDescription():
+                self.completion.start(event)
+            case Query() if event.query not in FRAMES:
+                self.completion.statement(event)
+                if self.selection.statement(event):
+                    about = {"type": "query", "schema": event.schema, **self._position(event)}
+                    about["thread_id"] = event.thread_id
+                    return (_json({**about, "query": _text(event.query)}) + b"\n",)
             case XaPrepare():
-                query = f"XA COMMIT {event.xid} ONE PHASE" if event.one_phase else f"XA PREPARE {event.xid}"
-                return (_json({"type": "query", **self._position(event), "query": query}) + b"\n",)
+                about = {"type": "query", **self._position(event), "query": xa_statement(event)}
+                return (_json(about) + b"\n",)
         return ()
 
     def _rows(self, event: Rows, head: dict[str, object], table: TableMap) -> Iterator[bytes]:
         start = _json(head)[:-1]
-        columns = [(column.name, _is_binary(column)) for column in table.columns]
+        if (columns := self._columns.get(event.table)) is None:
+            columns = [(column.name, _is_binary(column)) for column in table.columns]
+            self._columns[event.table] = columns
         rows = (_json(_row(columns, image)) for image in event.images())
         if event.action == "update":
             for before in rows:
@@ -105,8 +135,12 @@ class Json(LineFormat):
                 yield b'%b,"row":%b}\n' % (start, row)
 
     def _table(self, event: Rows | OversizedRows, tables: Mapping[str, TableMap]) -> dict[str, object]:
-        table = tables[event.table]
-        return {"schema": table.schema, "table": table.name, **self._position(event)}
+        table, opened = tables[event.table], self.transaction
+        position = {**self._position(event), "thread_id": opened.thread_id or None}
+        if opened.query is not None:
+            position["query"] = shortened(opened.query)
+            opened.add(event)
+        return {"schema": table.schema, "table": table.name, **position}
 
     def _position(self, event: Event) -> dict[str, object]:
         return {
@@ -115,8 +149,19 @@ class Json(LineFormat):
             "end": event.end,
             "time": event.time,
             "server_id": event.server_id,
-            "gtid": self._gtid,
+            "gtid": self.transaction.gtid or None,
         }
+
+
+def shortened(query: bytes) -> str:
+    """Return the statement of a row. It is cut if it is long: each row of the statement has it."""
+    text = query.decode(errors="replace")
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def xa_statement(event: XaPrepare) -> str:
+    """Return the statement that an event stands for."""
+    return f"XA COMMIT {event.xid} ONE PHASE" if event.one_phase else f"XA PREPARE {event.xid}"
 
 
 def _row(columns: list[tuple[str, bool]], image: list[Value]) -> dict[str, object]:

@@ -2,15 +2,15 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from databus_binlog import AnyEvent, FormatDescription, TableMap
 from databus_changes.tables import CapturedTables
-from databus_cli.binlog.files import DecoderOptions
-from databus_cli.binlog.lines import LineFormat
-from databus_cli.binlog.translation import Translation, flavor_of
+from databus_cli.binlog.choice import Choice
+from databus_cli.binlog.definitions import Definitions, flavor_of
+from databus_cli.binlog.translated import Translated
 from databus_cli.records import line_of, output_plan
 from databus_core.errors import PoisonError
+from databus_core.events import Event
 from databus_core.settings.rules import Rule
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import DdlStatement, MessageSource
@@ -20,7 +20,7 @@ from databus_messages.message import Message
 NAME = "binlog"
 
 
-class Messages(LineFormat):
+class Messages(Translated):
     """Translates events as reader and publisher do, and makes one line for each record."""
 
     def __init__(
@@ -28,28 +28,22 @@ class Messages(LineFormat):
         name: str,
         options: Mapping[str, object],
         captured: CapturedTables,
+        definitions: Definitions,
+        choice: Choice,
         *,
-        schema: Path | None = None,
-        lenient: bool = False,
+        lenient: bool,
     ) -> None:
+        super().__init__(captured, definitions, choice, lenient=lenient)
         # One partition for all tables, so that a transaction has one BEGIN and one END.
         rule = Rule(match=["*.*"], topic=NAME, partition_by="single", format=name, options=dict(options))
         self._plan = output_plan(rule)
-        self._captured = captured
-        self._schema = schema
-        self._lenient = lenient
         self._left_out: Counter[str] = Counter()
-        self._translation: Translation | None = None
         self._encoder: EventEncoder | None = None
-
-    def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of captured tables. DDL is translated before the rows after it are decoded."""
-        return {"wanted": self._captured.captures, "describe": self._describe, "by_statement": True}
 
     def start(self, head: FormatDescription, *, inside: bool) -> None:
         """Create the translation and the encoder."""
+        super().start(head, inside=inside)
         source = MessageSource(name=NAME, flavor=flavor_of(head), host="", port=0)
-        self._translation = Translation(head, self._captured, schema=self._schema, lenient=self._lenient, inside=inside)
         self._encoder = EventEncoder([self._plan.rule], [self._plan], source, defaultdict(lambda: 1))
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
@@ -57,22 +51,24 @@ class Messages(LineFormat):
 
         With `lenient`, or if the format needs a transaction's end, a transaction's lines are returned only at its end.
         """
-        if self._translation is None and isinstance(event, FormatDescription):
-            self.start(event, inside=False)
-        if self._translation is None or self._encoder is None:
-            raise AssertionError("a file starts with a FormatDescription")
         try:
-            for change in self._translation.translate(event, tables):
-                for message in self._encoder.messages(change):
-                    yield from self._lines(message)
+            yield from super().of(event, tables)
         except PoisonError as error:
             where = f"in the transaction that {event.file}:{event.start} belongs to"
             raise PoisonError(f"{error} ({where}); --format json can print the transaction") from error
 
+    def lines_of(self, change: Event, event: AnyEvent) -> Iterator[bytes]:
+        """Return the records of a change."""
+        if self._encoder is None:
+            raise AssertionError("a file starts with a FormatDescription")
+        for message in self._encoder.messages(change):
+            yield from self._lines(message)
+
     def finish(self) -> Iterator[str]:
         """Finish after the last file; yield one line for each kind of data that was left out."""
+        yield from super().finish()
         if self._translation is not None:
-            yield from self._translation.finish()
+            yield from self._translation.assumptions()
         if self._encoder is not None and self._encoder.in_transaction:
             if rows := self._encoder.buffered_rows:
                 yield f"rows of a transaction whose end is not in the files: {rows} left out; --format json shows them"
@@ -89,8 +85,3 @@ class Messages(LineFormat):
         if not records and isinstance(message.content, DdlStatement):
             self._left_out["statements"] += 1
         return map(line_of, records)
-
-    def _describe(self, table_map: TableMap) -> TableMap:
-        if self._translation is None:
-            raise AssertionError("a file starts with a FormatDescription")
-        return self._translation.describe(table_map)

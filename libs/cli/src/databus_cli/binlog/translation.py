@@ -1,53 +1,50 @@
-"""Translate binlog files to changes with the reader's own code, but without a server to query and without progress."""
+"""Translate binlogs to changes with the reader's own code, but without a server to query and without progress."""
 
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
 
-from databus_binlog import AnyEvent, Flavor, FormatDescription, Gtid, TableMap, XaPrepare, Xid
-from databus_changes.ddl.dialect import Dialect, prints_widths
+from databus_binlog import AnyEvent, FormatDescription, Gtid, TableMap, XaPrepare, Xid
 from databus_changes.doubts import Doubt, Reason
 from databus_changes.tables import CapturedTables
-from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
-from databus_cli.binlog.schema import read_schema
+from databus_cli.binlog.definitions import Definitions, flavor_of, result
 from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransactions
 from databus_core.events import Decided, Event, Prepared, TableDefinition
-from databus_core.kafka_history import SchemaHistory
 from databus_core.progress import Progress
 
-T = TypeVar("T")
 #: limit for names in one line
 _NAMES = 5
 
 
 class Translation:
-    """Translates files, given the first file's FormatDescription. `schema` is a file that defines tables.
+    """Translates binlogs, given the first file's FormatDescription.
 
     A doubt (see `databus_changes.doubts`) raises the error that stops the reader. With `lenient`, the doubtful changes
     are left out, and so are transactions without an end. Left out in any case are statements on tables that the files
     do not describe, and XA transactions whose XA PREPARE they lack, because there is no server to read from; XA
     transactions that are only prepared; and, with `inside`, rows before the first transaction.
+    `partial`: as in `Translator`. `ignored`: doubts of no interest.
     """
 
     def __init__(
         self,
         head: FormatDescription,
         captured: CapturedTables,
+        definitions: Definitions,
         *,
-        schema: Path | None = None,
         lenient: bool,
         inside: bool,
+        partial: bool = False,
+        ignored: frozenset[Reason] = frozenset(),
     ) -> None:
-        flavor = flavor_of(head)
-        dialect = Dialect(flavor=flavor, integer_widths=prints_widths(flavor, head.server_version))
-        history = read_schema(schema, dialect) if schema else SchemaHistory()
-        tracker = TableTracker(history, dialect, lookup=None, tracks=captured.captures_some)
-        self._translator = Translator(captured, flavor, tracker, Progress(), on_doubt=self._on_doubt)
+        tracker = definitions.tracker(head, captured.captures_some)
+        self._translator = Translator(
+            captured, flavor_of(head), tracker, Progress(), partial=partial, on_doubt=self._on_doubt
+        )
         self._numbered = NumberedTransactions()
         self._complete = CompleteTransactions() if lenient else None
         #: whether reading started in the middle of a file, and no transaction has begun or ended since
         self._inside = inside
+        self._ignored = ignored
         #: reason → (count, file and offset of the first doubt)
         self._left_out: dict[Reason, tuple[int, str, int]] = {}
         #: names of tables whose key may be a unique key instead of the primary key
@@ -60,7 +57,7 @@ class Translation:
 
         Raises FatalError for a doubt, unless what is in doubt is left out.
         """
-        changes = _result(self._translator.translate([event], tables))
+        changes = result(self._translator.translate([event], tables))
         if isinstance(event, Gtid | Xid | XaPrepare) or self._translator.in_transaction:
             self._inside = False
         events = self._complete.add(self._noted(changes), event) if self._complete is not None else self._noted(changes)
@@ -75,7 +72,7 @@ class Translation:
                 yield change
 
     def finish(self) -> Iterator[str]:
-        """Finish after the last file; yield one line for each kind of data that was left out or assumed."""
+        """Finish after the last file; yield one line for each kind of data that was left out."""
         if self._complete is not None:
             if self._complete.open_since is not None:
                 self._add(Reason.UNFINISHED_TRANSACTION, *self._complete.open_since)
@@ -84,6 +81,9 @@ class Translation:
             self._add(Reason.XA_PREPARE, held.first.file, held.first.start)
         for reason, (count, file, offset) in self._left_out.items():
             yield f"{reason}: {count} left out, the first at {file}:{offset}"
+
+    def assumptions(self) -> Iterator[str]:
+        """Yield one line if the keys of tables were assumed to be primary keys."""
         if self._assumed_keys:
             yield (
                 f"tables whose key is assumed to be the primary key: {len(self._assumed_keys)} "
@@ -92,10 +92,13 @@ class Translation:
             )
 
     def _on_doubt(self, doubt: Doubt) -> None:
+        if doubt.reason in self._ignored:
+            return
         is_offline = doubt.reason in {Reason.UNDESCRIBED_TABLE, Reason.XA_COMMIT}
         is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
         if self._complete is None and not is_offline and not is_inside:
-            names = "--schema FILE gives the table's definition, " if doubt.reason is Reason.UNKNOWN_TABLE else ""
+            is_nameless = doubt.reason in {Reason.UNKNOWN_TABLE, Reason.COLUMN_MISMATCH}
+            names = "--schema FILE gives the table's definition, " if is_nameless else ""
             raise type(doubt.error)(f"{doubt.text}; {names}--lenient leaves the doubtful changes out and continues")
         if self._complete is not None and doubt.whole_transaction:
             self._complete.drop()
@@ -106,20 +109,5 @@ class Translation:
         self._left_out[reason] = count + 1, file, offset
 
 
-def flavor_of(head: FormatDescription) -> Flavor:
-    """Return which kind of server wrote the file."""
-    return "mariadb" if "mariadb" in head.server_version.lower() else "mysql"
-
-
 def _shortened(names: list[str]) -> str:
     return ", ".join(names[:_NAMES] + ["…"] * (len(names) > _NAMES))
-
-
-def _result(coroutine: Coroutine[None, None, T]) -> T:
-    """Run a coroutine that never suspends: the translation would only suspend to query a server."""
-    try:
-        coroutine.send(None)
-    except StopIteration as finished:
-        value: T = finished.value
-        return value
-    raise AssertionError("the translation of files was suspended")

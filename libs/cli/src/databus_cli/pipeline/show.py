@@ -9,7 +9,7 @@ import msgspec
 from redis.asyncio import Redis
 
 from databus_binlog import Position
-from databus_binlog.locate_time import time_text
+from databus_binlog.times import time_text
 from databus_cli.pipeline.tables import TableItem, line, tables_in_doubt, unfinished_backfills
 from databus_core.errors import DatabusError
 from databus_core.kafka_progress import read_progress

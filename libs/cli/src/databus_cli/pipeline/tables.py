@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from redis.asyncio import Redis
 
-from databus_binlog.locate_time import time_text
+from databus_binlog.times import time_text
 from databus_cli.backfill.table import state_of
 from databus_core.backfill_status import BackfillStatus, status_of
 from databus_core.events import full_name

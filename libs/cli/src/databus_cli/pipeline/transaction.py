@@ -16,8 +16,8 @@ from databus_binlog import (
     Rows,
     XaPrepare,
 )
-from databus_binlog.locate_time import TransactionStarts
 from databus_binlog.session import Session
+from databus_binlog.transaction_starts import TransactionStarts
 from databus_cli.pipeline.target import log_offset
 from databus_core.errors import InvalidSettings
 from databus_core.events import full_name

@@ -6,15 +6,13 @@ that sets a dataclass.
 
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, TypeAlias, get_args
 
 import msgspec
 from pydantic import Field, PlainValidator
 
 from databus_binlog import Flavor, GtidSet, InvalidPosition
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from databus_binlog.times import parse_time
 
 
 class StartLatest(msgspec.Struct, frozen=True):
@@ -66,7 +64,7 @@ class StartAtTime(msgspec.Struct, frozen=True):
     @property
     def time_us(self) -> int:
         """The time in µs since the epoch."""
-        return (datetime.fromisoformat(self.time) - _EPOCH) // timedelta(microseconds=1)
+        return parse_time(self.time)
 
     def __str__(self) -> str:
         return f"time:{self.time}"
@@ -100,7 +98,7 @@ def parse_start(value: object) -> AnyStart:
         _require_gtid_set(rest)
         return StartAfterGtids(rest)
     if kind == "time":
-        _require_time(rest)
+        parse_time(rest)
         return StartAtTime(rest)
     if kind == "dump" and rest:
         return StartAfterDump(rest)
@@ -119,15 +117,6 @@ def _require_gtid_set(text: str) -> None:
             GtidSet.parse(flavor, text)
             return
     raise ValueError(f"{text[:200]!r} is not a GTID set of MySQL or MariaDB")
-
-
-def _require_time(text: str) -> None:
-    try:
-        zone = datetime.fromisoformat(text).tzinfo
-    except ValueError as error:
-        raise ValueError(f"{text[:200]!r} is not a time; write it as time:2026-11-20T10:00:00Z") from error
-    if zone is None:
-        raise ValueError(f"{text!r} has no time zone; append Z for UTC, or an offset such as +01:00")
 
 
 Start = Annotated[AnyStart, PlainValidator(parse_start), Field(title="position")]

@@ -1,7 +1,7 @@
 """Which events start a transaction, in logs with GTID events and in those of MySQL 5.6 without any."""
 
 from databus_binlog import Gtid, Query, Xid
-from databus_binlog.locate_time import TransactionStarts
+from databus_binlog.transaction_starts import TransactionStarts
 
 HEAD = (1_700_000_000, 1, "log.1", 4, 90)
 
