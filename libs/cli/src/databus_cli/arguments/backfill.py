@@ -4,7 +4,7 @@ import argparse
 import re
 
 from databus_cli.arguments.shared import table_pattern
-from databus_core.settings import add_config
+from databus_core.config_option import add_config
 
 _START = """\
 Load the rows of tables into the stream, beside their changes. Everything is checked before anything is requested. The

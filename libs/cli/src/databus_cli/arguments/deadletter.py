@@ -2,7 +2,7 @@
 
 import argparse
 
-from databus_core.settings import add_config
+from databus_core.config_option import add_config
 
 _LIST = "List the dead letters that have not been replayed."
 _REPLAY = """\

@@ -4,7 +4,7 @@ import argparse
 import re
 
 from databus_cli.arguments.shared import add_format_options, add_tables
-from databus_core.settings import add_config
+from databus_core.config_option import add_config
 from databus_messages.formats import known
 
 _DESCRIPTION = """\

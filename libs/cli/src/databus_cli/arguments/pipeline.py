@@ -6,7 +6,7 @@ import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from databus_core.settings import add_config
+from databus_core.config_option import add_config
 
 if TYPE_CHECKING:
     from databus_core.settings import AnyStart, StartAfterGtids, StartAt

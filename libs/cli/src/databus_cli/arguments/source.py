@@ -2,7 +2,7 @@
 
 import argparse
 
-from databus_core.settings import add_config
+from databus_core.config_option import add_config
 
 _SWITCH = """\
 Move the reader to another host of source.hosts. That host must have every published transaction, and must not have
