@@ -8,6 +8,7 @@ from typing import Any
 #: command → help. `databus_cli.arguments.NAME` has the arguments of a command, `databus_cli.NAME` its
 #: `run(options) -> exit code`; these two modules are imported only if the command is given.
 COMMANDS = {
+    "check": "show what is right and wrong with database, Kafka and Redis, and what to do",
     "dump": "read dumps",
     "backfill": "load tables into the stream",
     "deadletter": "show and replay changes that could not be published",
@@ -26,7 +27,7 @@ exit codes:
   130  interrupted
 
 examples:
-  databus pipeline show --help
+  databus check --help
   databus completion bash > ~/.local/share/bash-completion/completions/databus
 """
 

@@ -4,6 +4,12 @@ import argparse
 import json
 
 
+def describe(parser: argparse.ArgumentParser, description: str, epilog: str = "") -> None:
+    """Set the texts before and after the arguments, which `--help` prints as they are."""
+    parser.description, parser.epilog = description, epilog
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
 def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
     """Add `--tables`. `what` is the part of its help that describes what is selected."""
     parser.add_argument(

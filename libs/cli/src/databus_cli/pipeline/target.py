@@ -1,7 +1,6 @@
 """Where a reset makes a pipeline continue: a position that a host of the source has, and its distance from another."""
 
 from collections.abc import Mapping
-from itertools import takewhile
 from typing import NamedTuple
 
 from redis.asyncio import Redis
@@ -12,6 +11,7 @@ from databus_core.progress import Progress
 from databus_core.readiness import require_ready
 from databus_core.settings import AnyStart, Settings
 from databus_core.source_connection import connect_source
+from databus_core.source_log import log_offset
 from databus_core.source_start import resolve
 from databus_core.source_verify import verify
 from databus_core.switch import stored_host
@@ -75,13 +75,6 @@ def described(position: Position) -> str:
     forms = [f"{position.file}:{position.offset}"] if position.file else []
     forms += [f"gtid:{position.gtid_set}"] if position.gtid_set else []
     return " = ".join(forms)
-
-
-def log_offset(logs: Mapping[str, int], position: Position) -> int | None:
-    """Return the bytes of the log before a position; None if the log does not have its file."""
-    if position.file not in logs:
-        return None
-    return sum(logs[file] for file in takewhile(lambda each: each != position.file, logs)) + position.offset
 
 
 def _size(size: int) -> str:

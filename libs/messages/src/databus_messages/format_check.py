@@ -1,0 +1,23 @@
+"""The check of formats, for `--check` of the publisher and for `databus check`."""
+
+import asyncio
+
+from databus_core.checks import Result
+from databus_core.errors import DatabusError
+from databus_core.settings import Settings
+from databus_messages.outputs import check_outputs, plan_outputs
+
+
+async def check_formats(settings: Settings) -> None:
+    """Check formats and options, and the services that formats depend on. Raises DatabusError (`check_outputs`)."""
+    await asyncio.to_thread(check_outputs, plan_outputs(settings.publisher.rules), settings.name)
+
+
+async def format_result(settings: Settings) -> Result:
+    """Make `check_formats` one result of several."""
+    formats = ", ".join(sorted({rule.format for rule in settings.publisher.rules if not rule.drop}))
+    try:
+        await check_formats(settings)
+    except DatabusError as error:
+        return Result("publisher", "formats", error=error)
+    return Result("publisher", "formats", formats)
