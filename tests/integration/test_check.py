@@ -4,6 +4,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,3 +222,31 @@ async def test_a_redis_that_evicts_keys_or_is_too_small_is_a_warning(run: Run) -
     assert texts.keys() == {"maxmemory-policy", "memory"}
     assert "set maxmemory-policy noeviction" in texts["maxmemory-policy"]
     assert "fewer than reader.backlog_limit (268,435,456)" in texts["memory"]
+
+
+@pytest.fixture
+async def prepared(
+    source: Server, schema: str, redis_server: Server, kafka: Server, tmp_path: Path
+) -> AsyncIterator[Path]:
+    """The configuration that `databus init` writes, after its SQL was run."""
+    config, sql, user = tmp_path / "databus.yaml", tmp_path / "prepare.sql", f"u_{secrets.token_hex(4)}"
+    arguments = ["--name", schema, "--server", source.kind, "--hosts", f"{source.host}:{source.port}", "--user", user]
+    arguments += ["--redis", redis_server.url, "--kafka", kafka.url, "--sql", str(sql)]
+    assert await asyncio.to_thread(main, ["init", str(config), *arguments]) == 0
+    lines = [line for line in sql.read_text().splitlines() if not line.startswith("--")]
+    async with connected(source) as execute:
+        for statement in "\n".join(lines).split(";"):
+            if statement.strip():
+                await execute(statement)
+        yield config
+        await execute(f"DROP USER {user}@'%'")
+
+
+async def test_after_init_and_its_sql_nothing_is_wrong(
+    prepared: Path, execute: Execute, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await execute("CREATE TABLE t (a INT PRIMARY KEY)")
+    code = await asyncio.to_thread(main, ["check", "--faults", "--config", str(prepared)])
+    [line] = capfd.readouterr().out.splitlines()
+    assert code == 0
+    assert line.endswith(" ok, 0 warning, 0 wrong")

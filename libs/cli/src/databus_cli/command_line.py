@@ -8,6 +8,7 @@ from typing import Any
 #: command → help. `databus_cli.arguments.NAME` has the arguments of a command, `databus_cli.NAME` its
 #: `run(options) -> exit code`; these two modules are imported only if the command is given.
 COMMANDS = {
+    "init": "write a first configuration, and the SQL that prepares the database",
     "check": "show what is right and wrong with database, Kafka and Redis, and what to do",
     "dump": "read dumps",
     "backfill": "load tables into the stream",
@@ -26,8 +27,11 @@ exit codes:
   2    wrong usage
   130  interrupted
 
-examples:
-  databus check --help
+first steps:
+  databus init                   write databus.yaml, and the SQL for the database
+  databus check                  is everything ready?
+  databus COMMAND --help         options and examples of a command
+
   databus completion bash > ~/.local/share/bash-completion/completions/databus
 """
 

@@ -27,6 +27,15 @@ def confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
+def ask(question: str, default: str) -> str:
+    """Ask for a text on the terminal. Raises UsageError at the end of the input."""
+    sys.stderr.write(f"{question} [{default}]: ")
+    sys.stderr.flush()
+    if not (answer := sys.stdin.readline()):
+        raise UsageError("the input ended before the last answer: nothing was written")
+    return answer.strip() or default
+
+
 @contextmanager
 def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on a terminal, unless the results go there, too.
