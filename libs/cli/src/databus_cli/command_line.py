@@ -10,7 +10,7 @@ from typing import Any
 COMMANDS = {
     "init": "write a first configuration, and the SQL that prepares the database",
     "check": "show what is right and wrong with database, Kafka and Redis, and what to do",
-    "dump": "read dumps",
+    "dump": "take, download and delete dumps, or print one as records of a format",
     "backfill": "load tables into the stream",
     "deadletter": "show and replay changes that could not be published",
     "pipeline": "show a pipeline's state, and make it continue elsewhere or skip a transaction",

@@ -37,12 +37,13 @@ def ask(question: str, default: str) -> str:
 
 
 @contextmanager
-def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal, unless the results go there, too.
+def byte_progress(total: int | None, *, beside_results: bool = True) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on a terminal, unless results go there meanwhile (`beside_results`).
 
     Yields a function to call with the size of each piece. `total` is the number of bytes, None if it is not known.
     """
-    with _progress(total, _byte_bar, shown=sys.stderr.isatty() and not sys.stdout.isatty()) as advance:
+    shown = sys.stderr.isatty() and not (beside_results and sys.stdout.isatty())
+    with _progress(total, _byte_bar, shown=shown) as advance:
         yield advance
 
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from databus_binlog import Position
 from databus_core.errors import SourceUnavailable
 from databus_core.progress import Progress
 from databus_core.readiness import require_ready
@@ -68,13 +67,6 @@ def distance(target: Target, published: Progress) -> str:
         case [_, _]:
             return "it neither skips nor repeats changes"
     return "how much of the binlog it skips or repeats is not known: that host does not have both positions as files"
-
-
-def described(position: Position) -> str:
-    """Return a position in the forms that `--to` takes."""
-    forms = [f"{position.file}:{position.offset}"] if position.file else []
-    forms += [f"gtid:{position.gtid_set}"] if position.gtid_set else []
-    return " = ".join(forms)
 
 
 def _size(size: int) -> str:
