@@ -10,10 +10,11 @@ from typing import Any
 COMMANDS = {
     "init": "write a first configuration, and the SQL that prepares the database",
     "check": "show what is right and wrong with database, Kafka and Redis, and what to do",
+    "status": "show how far a pipeline is, and what needs attention",
     "dump": "take, download and delete dumps, or print one as records of a format",
     "backfill": "load tables into the stream",
     "deadletter": "show and replay changes that could not be published",
-    "pipeline": "show a pipeline's state, and make it continue elsewhere or skip a transaction",
+    "pipeline": "make a pipeline continue elsewhere, or skip a transaction",
     "source": "choose the host that the reader reads from",
     "binlog": "decode binlog files without a server",
     "completion": "print the completion script of a shell",
@@ -30,8 +31,8 @@ exit codes:
 first steps:
   databus init                   write databus.yaml, and the SQL for the database
   databus check                  is everything ready?
+  databus status --watch         is the pipeline up to date?
   databus COMMAND --help         options and examples of a command
-
   databus completion bash > ~/.local/share/bash-completion/completions/databus
 """
 

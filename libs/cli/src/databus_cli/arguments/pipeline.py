@@ -11,9 +11,6 @@ from databus_core.config_option import add_config
 if TYPE_CHECKING:
     from databus_core.settings import AnyStart, StartAfterGtids, StartAt
 
-_SHOW = """\
-Show how far the pipeline has published, which processes are active, and how much waits in Redis. Nothing is changed.
-"""
 _RESET = """\
 Make the pipeline continue at another position, or without --to at reader.start. Its progress, its schema history and
 its table states in Kafka and its keys in Redis are reset; records in Kafka stay. Reader and publisher must be stopped.
@@ -44,8 +41,6 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions and their arguments. `options.action` is the name of the chosen action."""
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
-    showing = actions.add_parser("show", help="show the state of the pipeline", description=_SHOW)
-    showing.add_argument("--json", action="store_true", help="print one JSON object")
     resetting = actions.add_parser(
         "reset",
         help="make the pipeline continue at another position",
@@ -64,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the transaction, as the reader's error names it; the offset may be anywhere in it",
     )
     skipping.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    for action in (showing, resetting, skipping):
+    for action in (resetting, skipping):
         add_config(action)
 
 
