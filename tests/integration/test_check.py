@@ -12,10 +12,14 @@ from redis.asyncio import Redis
 
 from common.connections import Execute, connected, session_on
 from common.pipelines import MakePipeline
+from common.waiting import eventually
 from databus_binlog import Position
 from databus_cli.__main__ import main
+from databus_core.kafka_progress import read_progress
+from databus_core.log_events import LogEvent
 from databus_core.names import progress_topic
 from databus_core.progress import Progress, encode_progress
+from databus_core.settings import load
 from devstack import Server
 from devstack.pipeline import Pipeline
 from integration.dump_api import produce
@@ -59,6 +63,25 @@ async def test_nothing_is_wrong_with_good_servers(run: Run) -> None:
     assert (code, not_ok(found)) == (0, {})
     assert {where for where, _ in found} == {"database", "Kafka", "Redis", "publisher"}
     assert await run("--faults") == (0, {})
+
+
+async def test_a_running_pipeline_is_checked_and_not_disturbed(run: Run, pipeline: Pipeline, execute: Execute) -> None:
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")
+    await execute("INSERT INTO t VALUES (1)")
+    await eventually(lambda: _is_published(pipeline))
+    code, found = await run()
+    assert (code, not_ok(found)) == (0, {})
+    assert found["database", "position"] == ("ok", "the host has all changes after it")
+    assert found["Kafka", "progress"] == ("ok", "1 is the last published transaction")
+    assert found["Kafka", "schema history"] == ("ok", "known tables: 1")
+    assert found["Redis", "lease of the reader"][1].startswith("held by ")
+    events = [pipeline.log(service).read_text() for service in ("reader", "publisher")]
+    assert not any(LogEvent.DEPENDENCY_LOST in text or text.count(LogEvent.GENERATION_LOST) for text in events)
+
+
+async def _is_published(pipeline: Pipeline) -> bool:
+    progress = await read_progress(load(pipeline.config))
+    return progress is not None and progress.transaction == 1
 
 
 @pytest.fixture

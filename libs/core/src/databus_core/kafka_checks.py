@@ -74,13 +74,13 @@ async def _progress(kafka: KafkaContext) -> str:
 
 
 async def _history(kafka: KafkaContext) -> str:
-    return f"{len((await kafka.history()).tables)} tables"
+    return f"known tables: {len((await kafka.history()).tables)}"
 
 
 async def _states(kafka: KafkaContext) -> str:
     states, _end = await read_states(kafka.settings)
     if states.doubts:
-        raise Warned(f"Kafka: {len(states.doubts)} tables are in doubt: `databus status` says why and what to do")
+        raise Warned(f"Kafka: tables in doubt: {len(states.doubts)}: `databus status` says why and what to do")
     return "no table is in doubt"
 
 
@@ -115,7 +115,7 @@ async def _require_right(kafka: KafkaContext, topic: str, *, exists: bool) -> No
     if not exists:
         factor, partitions = publisher.replication_factor, publisher.partitions or 1
         await create_topic(kafka.admin, topic, partitions, publisher.topic_settings, factor, validate_only=True)
-    elif not await may_write(kafka.admin, topic):
+    if not await may_write(kafka.admin, topic):  # also a topic that exists, and that the account does not see
         raise WriteDenied(f"Kafka denies the account WRITE on topic {topic}; grant it")
 
 

@@ -2,6 +2,8 @@
 
 import argparse
 
+from databus_cli.arguments.shared import describe
+
 SHELLS = ("bash", "zsh", "fish")
 
 _DESCRIPTION = "Print the script with which a shell completes commands, actions and options of databus."
@@ -15,6 +17,5 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    describe(parser, _DESCRIPTION, _EPILOG)
     parser.add_argument("shell", choices=SHELLS, help="the shell")

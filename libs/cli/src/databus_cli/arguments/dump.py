@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from databus_cli.arguments.shared import add_format_options, add_tables, describe
+from databus_cli.arguments.shared import add_action, add_actions, add_format_options, add_tables, describe
 from databus_core.config_option import add_config
 from databus_messages.formats import known
 
@@ -70,41 +70,34 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's actions and their arguments. `options.action` is the name of the chosen action."""
+    """Add the command's actions and their arguments."""
     describe(parser, _DESCRIPTION, _EPILOG)
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
-    create = actions.add_parser("create", help="request a dump")
-    describe(create, _CREATE, _CREATE_EPILOG)
+    actions = add_actions(parser)
+    create = add_action(actions, "create", "request a dump", _CREATE, _CREATE_EPILOG)
     add_tables(create, "these tables (default: all that are captured and published)")
     create.add_argument(
         "--wait", action=argparse.BooleanOptionalAction, help="exit when the dump has ended (default: on a terminal)"
     )
     _add_json(create, "print the manifest as one line of JSON")
-    listing = actions.add_parser("list", help="list all dumps")
-    describe(listing, _LIST, _LIST_EPILOG)
+    listing = add_action(actions, "list", "list all dumps", _LIST, _LIST_EPILOG)
     _add_json(listing, "print each manifest as one line of JSON")
-    show = actions.add_parser("show", help="show a dump")
-    describe(show, _SHOW, _SHOW_EPILOG)
+    show = add_action(actions, "show", "show a dump", _SHOW, _SHOW_EPILOG)
     _add_dump(show)
     _add_json(show, "print the manifest as one line of JSON")
-    download = actions.add_parser("download", help="download the files of a dump")
-    describe(download, _DOWNLOAD, _DOWNLOAD_EPILOG)
+    download = add_action(actions, "download", "download the files of a dump", _DOWNLOAD, _DOWNLOAD_EPILOG)
     _add_dump(download)
     download.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="(default: the id of the dump)")
     add_tables(download, "these tables of the dump")
     download.add_argument(
         "--format", choices=("jsonl", "parquet"), help="which files (default: the dump's first format)"
     )
-    messages = actions.add_parser("messages", help="a dump's rows as records of a format")
-    describe(messages, _MESSAGES, _MESSAGES_EPILOG)
+    messages = add_action(actions, "messages", "a dump's rows as records of a format", _MESSAGES, _MESSAGES_EPILOG)
     _add_dump(messages)
     messages.add_argument("--format", choices=known(), required=True, help="format of the records")
     add_format_options(messages)
     add_tables(messages, "these tables of the dump")
-    cancel = actions.add_parser("cancel", help="cancel dumps that have not ended")
-    describe(cancel, _CANCEL, _CANCEL_EPILOG)
-    delete = actions.add_parser("delete", help="delete dumps")
-    describe(delete, _DELETE, _DELETE_EPILOG)
+    cancel = add_action(actions, "cancel", "cancel dumps that have not ended", _CANCEL, _CANCEL_EPILOG)
+    delete = add_action(actions, "delete", "delete dumps", _DELETE, _DELETE_EPILOG)
     for action in (cancel, delete):
         action.add_argument("dumps", nargs="+", type=_dump, metavar="DUMP_ID", help="ids, as `databus dump list` has")
     for action in (create, listing, show, download, messages, cancel, delete):
