@@ -88,20 +88,20 @@ async def _retention(host: Host) -> str:
     seconds = await read_retention(host.session)
     if seconds is None:
         return "the server deletes no binlogs by itself"
-    kept = timedelta(seconds=seconds)
+    kept, retention = timedelta(seconds=seconds), str(timedelta(seconds=seconds)).removesuffix(", 0:00:00")
     if host.progress:
         lag = (await read_lag(host.session, host.progress)).seconds
         if lag is not None and lag > seconds / 2:
             raise Warned(
                 f"database {host.address}: the pipeline is {timedelta(seconds=round(lag))} behind, and binlogs are "
-                f"deleted after {kept}: raise binlog_expire_logs_seconds, and check reader and publisher"
+                f"deleted after {retention}: raise binlog_expire_logs_seconds, and check reader and publisher"
             )
     if kept < _SHORT:
         raise Warned(
-            f"database {host.address}: binlogs are deleted after {kept}: a reader that is stopped for longer has to "
+            f"database {host.address}: binlogs are deleted after {retention}: a reader that is stopped for longer has to "
             "start over: raise binlog_expire_logs_seconds"
         )
-    return f"binlogs are kept for {kept}"
+    return f"binlogs are kept for {retention}"
 
 
 async def _position(host: Host) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table
+from rich.table import Column, Table
 
 from databus_cli.dump.texts import amount, time_of
 from databus_cli.terminal import notice
@@ -49,7 +49,8 @@ def print_json(manifests: Iterable[Manifest]) -> None:
 
 
 def _table_of(found: list[Manifest]) -> Table:
-    table = Table("dump", "state", "requested", "tables", "", "formats", "error", box=None, pad_edge=False)
+    whole = [Column(name, no_wrap=True) for name in ("dump", "state", "requested")]  # an id has to be copied
+    table = Table(*whole, "tables", "size", "formats", "error", box=None, pad_edge=False)
     for each in found:
         tables = f"{len(each.tables)}" if each.tables else "all" if each.requested is None else " ".join(each.requested)
         formats = " ".join(each.formats)
