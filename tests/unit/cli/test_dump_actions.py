@@ -1,6 +1,9 @@
 """What `databus dump` sends to the dump API, what it prints, and its wrong usage."""
 
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -37,6 +40,8 @@ class Api(HTTPServer):
         self.answers = list(answers)
         #: (method and path, body, header Authorization)
         self.requests: list[tuple[str, str, str | None]] = []
+        #: set when a dump is asked for by its id
+        self.asked = threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -46,6 +51,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         self.server.requests.append((f"{self.command} {self.path}", body, self.headers["Authorization"]))
+        if self.path.startswith("/v1/dumps/"):
+            self.server.asked.set()
         content = msgspec.json.encode(self.server.answers.pop(0)) if self.server.answers else b'{"detail": "Not Found"}'
         self.send_response(200 if b'"id"' in content else 404)
         self.send_header("Content-Length", str(len(content)))
@@ -90,6 +97,22 @@ def test_create_prints_the_id_and_waits_until_the_dump_has_ended(
     assert [line for line, _, _ in api.requests] == ["POST /v1/dumps", *["GET /v1/dumps/d-1"] * 2]
     assert json.loads(api.requests[0][1]) == {"tables": ["s.*"]}
     assert {key for _, _, key in api.requests} == {"Bearer secret"}
+
+
+def test_an_interrupt_ends_the_waiting_and_not_the_dump(serve) -> None:
+    api = serve(PENDING, *[RUNNING] * 100)
+    command = [Path(sys.executable).parent / "databus", "dump", "create", "--wait", "--url", api.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "d-1\n"
+        assert api.asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == (
+        "databus: no longer waiting; dump d-1 continues: databus dump show d-1; databus dump cancel d-1 ends it\n"
+    )
+    assert all(line.startswith("GET") for line, _, _ in api.requests[1:])
 
 
 def test_create_does_not_wait_without_a_terminal(serve, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,8 +98,8 @@ async def _retention(host: Host) -> str:
             )
     if kept < _SHORT:
         raise Warned(
-            f"database {host.address}: binlogs are deleted after {retention}: a reader that is stopped for longer has to "
-            "start over: raise binlog_expire_logs_seconds"
+            f"database {host.address}: binlogs are deleted after {retention}: a reader that is stopped for longer "
+            "has to start over: raise binlog_expire_logs_seconds"
         )
     return f"binlogs are kept for {retention}"
 

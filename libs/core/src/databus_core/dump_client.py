@@ -48,9 +48,9 @@ class DumpApi:
         self._poll = poll
 
     @classmethod
-    def of(cls, dumps: Dumps) -> Self:
-        """Connect as the settings say."""
-        return cls(dumps.url, api_key=dumps.api_key.get_secret_value())
+    def of(cls, section: Dumps) -> Self:
+        """Connect as the configuration says."""
+        return cls(section.url, api_key=section.api_key.get_secret_value())
 
     async def __aenter__(self) -> Self:
         return self

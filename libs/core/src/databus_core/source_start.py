@@ -110,12 +110,12 @@ async def _wait_until_executed(session: Session, located: Progress) -> None:
     )
 
 
-async def _progress_of_dump(dumps: Dumps, dump: str, option: str) -> Progress:
+async def _progress_of_dump(section: Dumps, dump: str, option: str) -> Progress:
     """Ask dump-api for a dump's position; the dump contains every change before that position."""
     # The client imports httpx, which takes a sixth of the time in which the reader starts.
     from databus_core.dump_client import DumpApi  # noqa: PLC0415
 
-    async with DumpApi.of(dumps) as api:
+    async with DumpApi.of(section) as api:
         manifest = await api.dump(dump)
     if manifest.position is None:
         raise DumpUnusable(f"{option}: dump {dump} is {manifest.state} and has no position: name a complete dump")

@@ -60,7 +60,7 @@ _PREPARATION = """\
 -- The same for new sessions, at once. Sessions that are open now keep their former binlog_format.
 SET GLOBAL binlog_format = 'ROW';
 SET GLOBAL binlog_row_image = 'FULL';
-SET GLOBAL binlog_row_metadata = 'FULL';
+SET GLOBAL binlog_row_metadata = 'FULL';  -- leave it out before MySQL 8.0.1 and MariaDB 10.5
 
 -- The account of the services. RELOAD is for dumps and some backfills.
 CREATE USER {account} IDENTIFIED BY {password};
