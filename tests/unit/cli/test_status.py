@@ -13,12 +13,14 @@ from databus_core.settings import Settings
 FOUND: dict[str, Values] = {
     "lag": {"seconds": 1.5, "bytes": 1_234_567},
     "progress": {"file": "bin.000007", "offset": 1_234_567, "gtid_set": None},
+    "leaders": {"reader": None, "publisher": "host:1"},
+    "stream": {"backlog_bytes": None},
     "tables_in_doubt": [],
     "dead_letters": {"error": "Kafka is unavailable"},
 }
 
 
-def test_only_amounts_are_grouped_by_thousands() -> None:
+def test_the_state_is_laid_out_in_few_lines_and_only_amounts_are_grouped_by_thousands() -> None:
     assert lines(Settings(name="shop"), FOUND) == [
         "pipeline shop",
         "lag:",
@@ -27,10 +29,12 @@ def test_only_amounts_are_grouped_by_thousands() -> None:
         "progress:",
         "  file          bin.000007",
         "  offset        1234567",
-        "  gtid set      -",
+        "leaders:",
+        "  reader        nobody",
+        "  publisher     host:1",
+        "stream: none",
         "tables in doubt: none",
-        "dead letters:",
-        "  error         Kafka is unavailable",
+        "dead letters: error Kafka is unavailable",
     ]
 
 

@@ -59,22 +59,36 @@ async def _read(section: Callable[[Reads], Awaitable[Values]], reads: Reads) -> 
         return {"error": str(error)}
 
 
+#: section → what is shown for a value that is None; in other sections it is left out
+_MISSING = {"lag": "not known", "leaders": "nobody"}
+
+
 def lines(settings: Settings, found: dict[str, Values]) -> list[str]:
-    """Lay out sections: a headline for each, then its values or items, indented."""
+    """Lay out sections: a headline for each, then its items or values, indented; a single value beside the headline."""
     shown = [f"pipeline {settings.name}"]
     for name, values in found.items():
-        shown.append(f"{name.replace('_', ' ')}:{'' if values else ' none'}")
-        if isinstance(values, list):
-            shown += [f"  {line(each)}" for each in values]
+        head = f"{name.replace('_', ' ')}:"
+        inside = [line(each) for each in values] if isinstance(values, list) else _pairs(name, values)
+        if not inside:
+            shown.append(f"{head} none")
+        elif len(inside) == 1 and isinstance(values, dict):
+            shown.append(f"{head} {inside[0]}")
         else:
-            shown += [f"  {key.replace('_', ' '):<14}{_text(key, each)}" for key, each in values.items()]
+            shown += [head, *(f"  {each}" for each in inside)]
     return shown
 
 
-def _text(key: str, value: object) -> str:
+def _pairs(section: str, values: dict[str, object]) -> list[str]:
+    """Lay out the values that a section has; several of them stand below one another."""
+    texts = {key.replace("_", " "): text for key, each in values.items() if (text := _text(section, key, each))}
+    width = 13 if len(texts) > 1 else 0
+    return [f"{key:<{width}} {text}" for key, text in texts.items()]
+
+
+def _text(section: str, key: str, value: object) -> str:
     """Return a value for people. Only amounts are grouped by thousands: an offset has to be copied."""
     if value is None:
-        return "-"
+        return _MISSING.get(section, "")
     return f"{value:,}" if key.endswith("bytes") else str(value)
 
 
