@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from itertools import groupby
 
 import msgspec
@@ -12,12 +13,12 @@ from rich.text import Text
 
 from databus_changes.host_checks import DUMP_CHECKS, Host, host_results
 from databus_changes.reader_checks import READER_CHECKS
-from databus_core.checks import Check, Result, Verdict
+from databus_core.checks import Check, Result, Verdict, results
 from databus_core.kafka_checks import PUBLISHER_CHECKS, kafka_results, known_progress
 from databus_core.leases import ROLES
 from databus_core.redis_checks import redis_results
 from databus_core.settings import Settings, load
-from databus_messages.format_check import format_result
+from databus_messages.format_check import FORMATS
 from databus_messages.routing.rule_check import RULES
 
 #: what reader and dump-api check of a host; each check once
@@ -49,16 +50,17 @@ async def check(settings: Settings) -> list[Result]:
         *map(host, settings.source.hosts),
         kafka_results(settings, [*PUBLISHER_CHECKS, RULES]),
         redis_results(settings, *ROLES),
+        results("publisher", nullcontext(settings), [FORMATS]),
     )
-    return [result for group in groups for result in group] + [await format_result(settings)]
+    return [result for group in groups for result in group]
 
 
 def print_results(shown: Iterable[Result], found: Iterable[Result]) -> None:
     """Print results as a table, a section for each dependency, and a last line that counts all that were found."""
     console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False)
-    for where, results in groupby(shown, key=lambda result: result.where):
+    for where, of_one in groupby(shown, key=lambda result: result.where):
         console.print(where)
-        for result in results:
+        for result in of_one:
             console.print(_row(result, console.width))
     verdicts = [result.verdict for result in found]
     console.print(", ".join(f"{verdicts.count(each)} {each}" for each in Verdict))

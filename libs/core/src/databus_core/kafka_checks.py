@@ -93,12 +93,14 @@ async def _topics(kafka: KafkaContext) -> str:
 async def _rights(kafka: KafkaContext) -> str:
     """Check that the topics of changes exist and may be written, or may be created.
 
-    Of a new pipeline no table is known: a name is tried that matches each pattern of `source.include`.
+    Of a new pipeline no table is known: a name is tried that matches each pattern of `source.include`. It is a warning
+    if this is refused, because the topics of the tables that there are may exist.
     """
     settings, faults = kafka.settings, []
     existing = await partition_counts(kafka.admin)
-    tables = (await kafka.history()).by_claim() or [sample(pattern) for pattern in settings.source.include]
+    known = [name for name in (await kafka.history()).by_claim() if settings.source.captures(*name)]
     claims = TopicClaims(settings.publisher.rules, settings.name, folded=True)
+    tables = known or [sample(pattern) for pattern in settings.source.include]
     wanted = [found.topic for table in tables for found in claims.claim(*table) if not found.fault]
     for topic in dict.fromkeys([*wanted, names.dead_letter_topic(settings.name)]):
         try:
@@ -106,8 +108,8 @@ async def _rights(kafka: KafkaContext) -> str:
         except TopicRefused as error:
             faults.append(str(error))
     if faults:
-        raise TopicRefused("\n".join(faults))
-    return "topics may be written and created"
+        raise (TopicRefused if known else Warned)("\n".join(faults))
+    return "topics may be written, and created if they are missing"
 
 
 async def _require_right(kafka: KafkaContext, topic: str, *, exists: bool) -> None:
@@ -130,13 +132,15 @@ async def _transactions(kafka: KafkaContext) -> str:
 
 
 async def _record_size(kafka: KafkaContext) -> str:
-    broker = await broker_settings(kafka.admin)
-    limit, oversize = int(broker.get("message.max.bytes", DEFAULT_MAX_MESSAGE_BYTES)), kafka.settings.publisher.oversize
-    advice = "raise max.message.bytes of the topics, or set publisher.oversize"
-    if oversize == "stop" and limit < kafka.settings.reader.row_limit:
+    oversize, row_limit = kafka.settings.publisher.oversize, kafka.settings.reader.row_limit
+    if not (broker := await broker_settings(kafka.admin)):
+        return f"not known: the account may not read the broker's settings; larger ones: publisher.oversize={oversize}"
+    limit = int(broker.get("message.max.bytes", DEFAULT_MAX_MESSAGE_BYTES))
+    if oversize == "stop" and limit < row_limit:
         raise Warned(
-            f"Kafka: message.max.bytes is {limit:,}, and reader.row_limit is {kafka.settings.reader.row_limit:,}: with "
-            f"publisher.oversize=stop a larger record stops the publisher: {advice}"
+            f"Kafka: message.max.bytes is {limit:,}, and reader.row_limit is {row_limit:,}: with "
+            "publisher.oversize=stop a larger record stops the publisher: raise max.message.bytes of the topics, or "
+            "set publisher.oversize"
         )
     return f"up to {limit:,} bytes in a new topic; larger ones: publisher.oversize={oversize}"
 

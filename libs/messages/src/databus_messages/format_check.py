@@ -2,8 +2,7 @@
 
 import asyncio
 
-from databus_core.checks import Result
-from databus_core.errors import DatabusError
+from databus_core.checks import Check
 from databus_core.settings import Settings
 from databus_messages.outputs import check_outputs, plan_outputs
 
@@ -13,11 +12,9 @@ async def check_formats(settings: Settings) -> None:
     await asyncio.to_thread(check_outputs, plan_outputs(settings.publisher.rules), settings.name)
 
 
-async def format_result(settings: Settings) -> Result:
-    """Make `check_formats` one result of several."""
-    formats = ", ".join(sorted({rule.format for rule in settings.publisher.rules if not rule.drop}))
-    try:
-        await check_formats(settings)
-    except DatabusError as error:
-        return Result("publisher", "formats", error=error)
-    return Result("publisher", "formats", formats)
+async def _formats(settings: Settings) -> str:
+    await check_formats(settings)
+    return ", ".join(sorted({rule.format for rule in settings.publisher.rules if not rule.drop}))
+
+
+FORMATS: Check[Settings] = Check("formats", _formats)

@@ -1,6 +1,7 @@
 """The program `databus-dump-api`: an HTTP server and a worker that takes the requested dumps."""
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -8,8 +9,7 @@ from starlette.types import ASGIApp
 
 from databus_changes.host_checks import DUMP_CHECKS, host_results
 from databus_core import runtime
-from databus_core.checks import Result, require
-from databus_core.errors import DatabusError
+from databus_core.checks import Check, require, results
 from databus_core.kafka_checks import PROGRESS, kafka_results
 from databus_core.kafka_progress import read_progress
 from databus_core.metrics import DUMP_STORAGE_FREE
@@ -68,7 +68,7 @@ async def _watch(settings: Settings, health: Health) -> None:
 
 async def check(settings: Settings, _: Health) -> None:
     """Check the storage, Redis, Kafka, and every host of the database."""
-    found = [await _storage(settings)]
+    found = await results("dump-api", nullcontext(settings), [Check("dumps.storage", _has_space)])
     found += await redis_results(settings)
     found += await kafka_results(settings, [PROGRESS])
     for host in settings.source.hosts:
@@ -76,12 +76,9 @@ async def check(settings: Settings, _: Health) -> None:
     require(found)
 
 
-async def _storage(settings: Settings) -> Result:
-    try:
-        await asyncio.to_thread(_store(settings).require_space)
-    except DatabusError as error:
-        return Result("dump-api", "dumps.storage", error=error)
-    return Result("dump-api", "dumps.storage", "has space")
+async def _has_space(settings: Settings) -> str:
+    await asyncio.to_thread(_store(settings).require_space)
+    return "has space"
 
 
 async def _check_needs(settings: Settings) -> None:

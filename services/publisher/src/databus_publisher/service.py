@@ -3,13 +3,14 @@
 import asyncio
 import math
 import time
+from contextlib import nullcontext
 
 import msgspec
 from redis.asyncio import Redis
 
 from databus_core import metrics
 from databus_core.cancellation import raise_if_cancelled
-from databus_core.checks import require
+from databus_core.checks import require, results
 from databus_core.election import leading
 from databus_core.errors import GenerationLost, RecordTooLarge
 from databus_core.events import decode_events
@@ -28,7 +29,7 @@ from databus_core.routes import fingerprint
 from databus_core.runtime import Health, uninterrupted
 from databus_core.settings import Settings
 from databus_core.settings.topic_claims import TopicClaims, known_claims
-from databus_messages.format_check import check_formats, format_result
+from databus_messages.format_check import FORMATS, check_formats
 from databus_messages.routing.rule_check import RULES
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
@@ -199,5 +200,5 @@ async def check(settings: Settings, _: Health) -> None:
     """Check Redis and the lease, Kafka, formats with the services that they need, and the rules for known tables."""
     found = await redis_results(settings, "publisher")
     found += await kafka_results(settings, [*PUBLISHER_CHECKS, RULES])
-    found.append(await format_result(settings))
+    found += await results("publisher", nullcontext(settings), [FORMATS])
     require(found)
