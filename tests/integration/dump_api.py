@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import socket
 from base64 import b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pyarrow
+import uvicorn
 import zstandard
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -96,3 +100,14 @@ async def produce(kafka: Server, topic: str, *values: bytes, partition: int = 0)
     async with AIOKafkaProducer(bootstrap_servers=kafka.url) as producer:
         for value in values:
             await producer.send_and_wait(topic, value, key=b"key", partition=partition)
+
+
+@asynccontextmanager
+async def serving(api: Api) -> AsyncIterator[str]:
+    """Serve the API of this process on a socket; yields its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = uvicorn.Server(uvicorn.Config(api.app, log_config=None, lifespan="off"))
+        task = asyncio.create_task(server.serve(sockets=[bound]))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        server.should_exit = True
+        await task

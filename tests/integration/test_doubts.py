@@ -146,12 +146,12 @@ async def test_a_parked_table_waits_for_a_command_while_others_flow(
     assert await live.command("deadletter", "list", "--json") == 0
     [letter] = capfd.readouterr().out.splitlines()
     assert json.loads(letter)["error"].startswith(f"{schema}.t is parked: rows of {schema}.t at ")
-    assert await live.command("pipeline", "show", "--json") == 0
+    assert await live.command("status", "--json") == 0
     shown = json.loads(capfd.readouterr().out)
     [in_doubt] = shown["tables_in_doubt"]
     assert (in_doubt["table"], in_doubt["state"], in_doubt["backfill"]) == ("t", "parked", None)
     assert shown["backfills"] == []
-    assert await live.command("pipeline", "show") == 0
+    assert await live.command("status") == 0
     out = capfd.readouterr().out
     assert f"tables in doubt:\n  {schema}.t is parked since " in out
     assert f"run `databus backfill start {schema}.t --clean`\nbackfills: none\n" in out

@@ -2,14 +2,12 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
 import pytest
-import uvicorn
 from aiokafka import AIOKafkaProducer
 
 from common.connections import Execute
@@ -18,19 +16,14 @@ from databus_core import names
 from databus_core.events import Column, Table
 from databus_core.kafka_history import encode_table
 from devstack import Server
-from integration.dump_api import Api
+from integration.dump_api import Api, serving
 
 
 @asynccontextmanager
 async def listening(api: Api) -> AsyncIterator[Callable[..., Awaitable[int]]]:
     """Serve the API on a socket; yields a function that runs `databus dump messages` against it."""
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(uvicorn.Config(api.app, log_config=None, lifespan="off"))
-        serving = asyncio.create_task(server.serve(sockets=[bound]))
-        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    async with serving(api) as url:
         yield lambda *arguments: asyncio.to_thread(main, ["dump", "messages", *arguments, "--url", url])
-        server.should_exit = True
-        await serving
 
 
 async def test_a_dump_is_printed_as_records_of_other_formats(

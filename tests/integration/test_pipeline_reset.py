@@ -1,4 +1,4 @@
-"""`databus pipeline show` and `reset --to`: a pipeline continues exactly where the operator puts it."""
+"""`databus status`, and `databus pipeline reset --to`: a pipeline continues exactly where the operator puts it."""
 
 import asyncio
 import json
@@ -32,7 +32,11 @@ class Published(NamedTuple):
 
     async def command(self, *arguments: str) -> int:
         """Run `databus pipeline` with these arguments, and return its exit code."""
-        options = ["pipeline", *arguments, "--config", str(self.pipeline.config)]
+        return await self.databus("pipeline", *arguments)
+
+    async def databus(self, *arguments: str) -> int:
+        """Run a command, and return its exit code."""
+        options = [*arguments, "--config", str(self.pipeline.config)]
         try:
             return await asyncio.to_thread(main, options)
         except SystemExit as wrong_usage:
@@ -156,12 +160,27 @@ async def test_a_reset_is_refused_while_a_service_is_active(
     assert "is the active reader: stop reader and publisher first" in capsys.readouterr().err
 
 
+async def test_the_lag_is_shown_in_seconds_and_bytes(published: Published, capsys: pytest.CaptureFixture[str]) -> None:
+    async def lag() -> dict[str, Any]:
+        assert await published.databus("status", "--json") == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)["lag"]
+        return found
+
+    assert await lag() == {"seconds": 0.0, "bytes": 0}
+    await published.execute("INSERT INTO t VALUES (4)")
+    found = await lag()
+    assert 0 <= found["seconds"] < 600
+    assert 100 < found["bytes"] < 2000
+    await run_until_idle(published.pipeline)
+    assert await lag() == {"seconds": 0.0, "bytes": 0}
+
+
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_a_pipeline_is_shown_before_and_after_a_reset(
     published: Published, source: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def shown() -> dict[str, Any]:
-        assert await published.command("show", "--json") == 0
+        assert await published.databus("status", "--json") == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         return found
 
@@ -176,6 +195,7 @@ async def test_a_pipeline_is_shown_before_and_after_a_reset(
     assert state["progress"]["gtid_set"] == progress.position.gtid_set
     assert (state["progress"]["transaction"], state["progress"]["server"]) == (3, progress.server)
     assert state["source"] == {"host": f"{source.host}:{source.port}"}
+    assert state["dead_letters"] == {"count": 0, "oldest": None, "tables": None}
     assert state["leaders"] == {"reader": None, "publisher": None}
     await asyncio.to_thread(published.pipeline.start_all, "publisher", "reader")
     state = await shown()
@@ -189,7 +209,7 @@ async def test_a_pipeline_is_shown_before_and_after_a_reset(
     assert state["progress"]["begins_at"] == "this position"
     assert (state["progress"]["file"], state["progress"]["offset"]) == (there.file, there.offset)
     assert state["source"] == {"host": None}
-    assert await published.command("show") == 0
+    assert await published.databus("status") == 0
     text = capsys.readouterr().out
     assert f"  offset        {there.offset}\n" in text
     assert await published.command("reset", "--yes") == 0  # without --to, reader.start decides again
@@ -201,8 +221,9 @@ async def test_a_progress_that_cannot_be_read_does_not_hide_the_rest(
     make_pipeline: MakePipeline, source: Server, schema: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pipeline = make_pipeline(source, schema, kafka={"bootstrap_servers": ["127.0.0.1:1"]})
-    code = await asyncio.to_thread(main, ["pipeline", "show", "--json", "--config", str(pipeline.config)])
+    code = await asyncio.to_thread(main, ["status", "--json", "--config", str(pipeline.config)])
     state = json.loads(capsys.readouterr().out)
     assert code == 1
-    assert "127.0.0.1:1" in state["progress"]["error"]
+    for section in ("lag", "progress", "tables_in_doubt", "dead_letters"):
+        assert "127.0.0.1:1" in state[section]["error"]
     assert state["leaders"] == {"reader": None, "publisher": None}

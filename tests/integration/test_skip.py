@@ -73,7 +73,7 @@ async def test_one_transaction_is_skipped_and_its_tables_are_healed(
     code, _, said = await command("pipeline", "skip", "--transaction", transaction, "--yes")
     assert code == 0, said
     assert f"has 1 row of {schema}.a, 2 rows of {schema}.b\n" in said
-    _, shown, _ = await command("pipeline", "show", "--json")
+    _, shown, _ = await command("status", "--json")
     assert json.loads(shown)["skips"] == {"transactions": transaction}
     await asyncio.to_thread(pipeline.start_all, "reader")
     await all_published()
@@ -87,6 +87,9 @@ async def test_one_transaction_is_skipped_and_its_tables_are_healed(
         ("skipped", "a", "insert", True), ("skipped", "b", "insert", True),
     ]  # fmt: skip
 
+    _, shown, _ = await command("status", "--json")
+    waiting = json.loads(shown)["dead_letters"]
+    assert (waiting["count"], waiting["tables"]) == (2, f"{schema}.a (1), {schema}.b (1)")
     code, _, said = await command("deadletter", "replay")
     assert (code, said.splitlines()[-1]) == (0, "databus: replayed: 2, left: 0")
 

@@ -57,6 +57,11 @@ async def test_an_interrupted_download_is_resumed_and_verified(dumps: DumpServer
         assert dumps.ranges == ["bytes=50-"]
 
         path.write_bytes(b"?" + content[1:])
+        await api.download(manifest.id, file, path)
+        assert path.read_bytes() == content, "what was damaged here is downloaded again"
+
+        for damaged in (path, tmp_path / manifest.id / file.name):
+            damaged.write_bytes(b"?" + content[1:])
         with pytest.raises(DumpUnusable, match=f"{file.name} differs from its manifest"):
             await api.download(manifest.id, file, path)
         assert not path.exists(), "the next attempt downloads it again"

@@ -1,12 +1,15 @@
 """Only those tables are parked to whose topics the account may not write."""
 
 import asyncio
+import json
 
+import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.admin import CreateAclsRequest
 
 from common.connections import Execute
 from common.pipelines import Consume, MakePipeline
+from databus_cli.__main__ import main
 from databus_core.kafka_table_states import read_states
 from databus_core.settings import load
 from devstack import Server
@@ -25,6 +28,7 @@ async def test_a_table_to_whose_topic_the_account_may_not_write_is_parked_until_
     changes: Consume,
     sections: dict[str, Section],
     admin: AIOKafkaAdminClient,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """It may read one of the topics, and does not even see the other one."""
     tables = "t", "hidden", "other"
@@ -51,6 +55,11 @@ async def test_a_table_to_whose_topic_the_account_may_not_write_is_parked_until_
     assert texts == {
         table: f"Kafka denies the account WRITE on topic {topics[table]}; grant it" for table in ("t", "hidden")
     }
+    assert await asyncio.to_thread(main, ["check", "--json", "--config", str(pipeline.config)]) == 1
+    found = {each["what"]: each for each in map(json.loads, capfd.readouterr().out.splitlines())}
+    assert found["rights on topics"]["verdict"] == "wrong"
+    assert set(found["rights on topics"]["text"].splitlines()) == set(texts.values())
+    assert "tables in doubt: 2" in found["tables in doubt"]["text"]
     for table in ("t", "hidden"):
         await allow(table, account, _READ, _WRITE, _DESCRIBE, _DESCRIBE_CONFIGS)
     for table in ("t", "hidden"):

@@ -4,7 +4,8 @@ import pytest
 
 from databus_binlog import Position
 from databus_cli.__main__ import main
-from databus_cli.pipeline.target import Target, described, distance
+from databus_cli.pipeline.target import Target, distance
+from databus_cli.positions import described
 from databus_core.progress import Progress
 
 #: the number of the last file has one digit more

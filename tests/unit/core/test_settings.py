@@ -219,7 +219,7 @@ def test_each_pipeline_has_its_own_server_id(tmp_path: Path) -> None:
     assert len(ids) == 2
     settings = load(write(tmp_path, "name: shop\nreader: {server_id: 7}"))
     assert settings.server_id == 7
-    assert len({*ids, settings.server_id, settings.second_server_id, settings.skip_server_id}) == 5
+    assert len({*ids, settings.server_id, settings.second_server_id, settings.command_server_id}) == 5
 
 
 def test_topic_settings_become_text_as_kafka_expects_it(tmp_path: Path) -> None:

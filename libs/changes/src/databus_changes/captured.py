@@ -1,25 +1,12 @@
-"""The captured tables of a database, as its account sees them: what `--check` reports about them."""
+"""Which tables of a database the account may read."""
 
 from databus_binlog.errors import MissingPrivilege, ServerRefused
-from databus_changes.catalog import Queries, read_tables
+from databus_changes.catalog import Queries
 from databus_changes.tables import TableName, quoted_name
 from databus_core.errors import SourceNotReady
 from databus_core.events import Table, first_names
-from databus_core.log_events import LogEvent
-from databus_core.logs import get_logger
 from databus_core.settings import Source
 from databus_core.table_filter import TableFilter, sample
-
-log = get_logger(__name__)
-
-
-async def captured_tables(session: Queries, source: Source, host: str) -> list[Table]:
-    """Read the captured tables. Log the patterns of `source.include` that match none."""
-    tables = await read_tables(session)
-    for pattern in TableFilter(source.include).unmatched((table.schema, table.name) for table in tables):
-        text = f"database {host}: source.include: {pattern} matches no table that user {source.user!r} can see"
-        log.warning(LogEvent.PATTERN_UNMATCHED, text, host=host)
-    return [table for table in tables if source.captures(table.schema, table.name)]
 
 
 async def require_select(session: Queries, source: Source, tables: list[Table], host: str) -> None:

@@ -114,23 +114,31 @@ async def logs_cascades(session: Queries) -> bool:
     return [str(value) for _, value in await session.query(_LOGS_CHILDREN)] == ["OFF"]
 
 
-async def warn_of_cascades(session: Queries, captured: CapturedTables, host: str, *, heal: bool = False) -> None:
-    """Log the captured tables whose rows change without being logged.
+async def unlogged_children(session: Queries, captured: CapturedTables, *, heal: bool = False) -> list[str]:
+    """List the captured tables whose rows change without being logged, each with its parents.
 
-    heal: `doubt.cascades` is `heal`, which needs the changes of the parents; only tables with others are logged.
+    heal: `doubt.cascades` is `heal`, which needs the changes of the parents; only tables with others are listed.
     """
     if await logs_cascades(session):
-        return
+        return []
     children = (await read_cascades(session)).children()
-    found = [
+    return [
         f"{full_name(*child)} (of {', '.join(sorted(full_name(*parent) for parent in parents))})"
         for child, parents in children.items()
         if captured.captures(*child) and not (heal and all(captured.captures(*parent) for parent in parents))
     ]
-    if found:
-        text = "foreign keys change rows without logging them, so messages lack these changes"
-        text = f"database {host}: {text}: {first_names(found)}"
-        log.warning(LogEvent.CASCADES_NOT_LOGGED, text, host=host, tables=len(found))
+
+
+def cascades_warning(host: str, children: list[str]) -> str:
+    """Describe what `unlogged_children` lists."""
+    text = "foreign keys change rows without logging them, so messages lack these changes"
+    return f"database {host}: {text}: {first_names(children)}"
+
+
+async def warn_of_cascades(session: Queries, captured: CapturedTables, host: str, *, heal: bool = False) -> None:
+    """Log the captured tables whose rows change without being logged (see `unlogged_children`)."""
+    if found := await unlogged_children(session, captured, heal=heal):
+        log.warning(LogEvent.CASCADES_NOT_LOGGED, cascades_warning(host, found), host=host, tables=len(found))
 
 
 def foreign_keys(child: TableName, definition: str) -> list[ForeignKey]:

@@ -27,13 +27,23 @@ def confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
+def ask(question: str, default: str) -> str:
+    """Ask for a text on the terminal. Raises UsageError at the end of the input."""
+    sys.stderr.write(f"{question} [{default}]: ")
+    sys.stderr.flush()
+    if not (answer := sys.stdin.readline()):
+        raise UsageError("the input ended before the last answer: nothing was written")
+    return answer.strip() or default
+
+
 @contextmanager
-def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal, unless the results go there, too.
+def byte_progress(total: int | None, *, beside_results: bool = True) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on a terminal, unless results go there meanwhile (`beside_results`).
 
     Yields a function to call with the size of each piece. `total` is the number of bytes, None if it is not known.
     """
-    with _progress(total, _byte_bar, shown=sys.stderr.isatty() and not sys.stdout.isatty()) as advance:
+    shown = sys.stderr.isatty() and not (beside_results and sys.stdout.isatty())
+    with _progress(total, _byte_bar, shown=shown) as advance:
         yield advance
 
 

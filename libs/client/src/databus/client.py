@@ -21,13 +21,16 @@ class Databus:
 
     `source` is the URL of its dump-api, the path of the services' configuration file, or settings. dump-api says where
     Kafka is, as the services reach it. `kafka` says it otherwise, and adds what dump-api does not tell: an address, as
-    `host:port`, or settings of the section `kafka`, such as `{"sasl": {…}}`.
+    `host:port`, or settings of the section `kafka`, such as `{"sasl": {…}}`. `api_key` is one of dump-api's keys.
 
     It connects when changes are read. Use it in `async with`, or call `close`.
     """
 
-    def __init__(self, source: str | Path | Settings, *, kafka: str | Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, source: str | Path | Settings, *, kafka: str | Mapping[str, Any] | None = None, api_key: str = ""
+    ) -> None:
         self._source = source
+        self._api_key = api_key
         self._kafka = {"bootstrap_servers": kafka.split(",")} if isinstance(kafka, str) else dict(kafka or {})
         self._settings: Settings | None = None
         self._api: DumpApi | None = None
@@ -74,8 +77,10 @@ class Databus:
         Raises InvalidSettings, DumpApiUnavailable, and DumpUnusable if dump-api refuses the request.
         """
         if self._api is None:
-            url = self._source if isinstance(self._source, str) and "://" in self._source else None
-            self._api = DumpApi(url or self._loaded().dumps.url)
+            if isinstance(self._source, str) and "://" in self._source:
+                self._api = DumpApi(self._source, api_key=self._api_key)
+            else:
+                self._api = DumpApi.of(self._loaded().dumps)
         if self._settings is None:
             self._settings = settings_of(await self._api.pipeline(), str(self._source), self._kafka)
         return Source(self._settings, self._api, tables, ChangeTopics(self._settings, tables))

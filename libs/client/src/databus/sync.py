@@ -30,8 +30,10 @@ _T = TypeVar("_T")
 class Databus:
     """See `databus.Databus`. Use it in `with`."""
 
-    def __init__(self, source: str | Path | Settings, *, kafka: str | Mapping[str, Any] | None = None) -> None:
-        self._client = AsyncDatabus(source, kafka=kafka)
+    def __init__(
+        self, source: str | Path | Settings, *, kafka: str | Mapping[str, Any] | None = None, api_key: str = ""
+    ) -> None:
+        self._client = AsyncDatabus(source, kafka=kafka, api_key=api_key)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="databus", daemon=True)
 

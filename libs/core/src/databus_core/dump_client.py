@@ -1,7 +1,7 @@
 """The client of dump-api: find or request a dump, lease it, download its files."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -20,6 +20,7 @@ from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.manifest import DumpFile, DumpLease, DumpList, Manifest, State
 from databus_core.pipeline_description import PipelineDescription
+from databus_core.settings import Dumps
 
 log = get_logger(__name__)
 
@@ -40,11 +41,17 @@ class _Lease:
 class DumpApi:
     """A connection to dump-api. Every method may raise DumpApiUnavailable or DumpUnusable."""
 
-    def __init__(self, url: str, poll: float = 1.0) -> None:
+    def __init__(self, url: str, poll: float = 1.0, *, api_key: str = "") -> None:
         """Connect on first use. `poll` is the pause in seconds between two checks of a dump that is being taken."""
-        self._http = httpx.AsyncClient(base_url=url, timeout=30)
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = httpx.AsyncClient(base_url=url, timeout=30, headers=headers)
         self._url = _without_login(httpx.URL(url))
         self._poll = poll
+
+    @classmethod
+    def of(cls, section: Dumps) -> Self:
+        """Connect as the configuration says."""
+        return cls(section.url, api_key=section.api_key.get_secret_value())
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,17 +78,35 @@ class DumpApi:
         """Read a dump's manifest."""
         return self._read(await self._request("GET", f"/v1/dumps/{dump}"), Manifest)
 
+    async def request(self, tables: Sequence[str] | None) -> Manifest:
+        """Request a dump of the tables that match `schema.table` patterns; None: of all."""
+        body = {"tables": tables} if tables else {}
+        return self._read(await self._request("POST", "/v1/dumps", json=body), Manifest)
+
+    async def wait(self, manifest: Manifest, show: Callable[[Manifest], object] = lambda manifest: None) -> Manifest:
+        """Wait until a dump has ended, and return its manifest. `show` is called with each one on the way."""
+        show(manifest)
+        while not manifest.state.ended:
+            await asyncio.sleep(self._poll)
+            show(manifest := await self.dump(manifest.id))
+        return manifest
+
     async def take(self, tables: list[str]) -> Manifest:
         """Request a dump of the tables that match `schema.table` patterns, and wait until it is complete."""
-        answer = await self._request("POST", "/v1/dumps", json={"tables": tables})
-        manifest = self._read(answer, Manifest)
+        manifest = await self.request(tables)
         log.info(LogEvent.DUMP_REQUESTED, "waiting for dump-api to take the dump", dump=manifest.id)
-        while manifest.state in (State.PENDING, State.RUNNING):
-            await asyncio.sleep(self._poll)
-            manifest = await self.dump(manifest.id)
+        manifest = await self.wait(manifest)
         if manifest.state is not State.COMPLETE:
             raise DumpUnusable(f"dump {manifest.id} is {manifest.state}: {manifest.error or 'request a new dump'}")
         return manifest
+
+    async def cancel(self, dump: str) -> Manifest:
+        """Cancel a dump that has not ended; it ends soon after."""
+        return self._read(await self._request("POST", f"/v1/dumps/{dump}/cancel"), Manifest)
+
+    async def delete(self, dump: str) -> None:
+        """Delete a dump and its files."""
+        await self._request("DELETE", f"/v1/dumps/{dump}")
 
     @asynccontextmanager
     async def leased(self, dump: str) -> AsyncIterator[None]:
@@ -97,15 +122,27 @@ class DumpApi:
             with suppress(DumpApiUnavailable, DumpUnusable):
                 await self._request("DELETE", lease.path)
 
-    async def download(self, dump: str, file: DumpFile, path: Path) -> None:
-        """Download a file, or the rest of it, and verify its SHA-256. A damaged file is removed."""
-        if (size := await asyncio.to_thread(_size, path)) < file.bytes:
-            await self._download_from(size, f"/v1/dumps/{dump}/files/{quote(file.name)}", path)
-        if await asyncio.to_thread(_sha256, path) != file.sha256:
-            await asyncio.to_thread(path.unlink)
-            raise DumpUnusable(f"dump {dump}: {file.name} differs from its manifest (SHA-256): request a new dump")
+    async def download(
+        self, dump: str, file: DumpFile, path: Path, advance: Callable[[int], object] = lambda size: None
+    ) -> None:
+        """Download a file, or the rest of it, and verify its SHA-256.
 
-    async def _download_from(self, offset: int, url: str, path: Path) -> None:
+        What was there and proves to be damaged is downloaded again. A file that arrives damaged is removed. `advance`
+        is called with the size of each piece; the first one is what was there.
+        """
+        size = await asyncio.to_thread(_size, path)
+        advance(size)
+        if size < file.bytes:
+            await self._download_from(size, f"/v1/dumps/{dump}/files/{quote(file.name)}", path, advance)
+        if await asyncio.to_thread(_sha256, path) == file.sha256:
+            return
+        await asyncio.to_thread(path.unlink)
+        if not size:
+            raise DumpUnusable(f"dump {dump}: {file.name} differs from its manifest (SHA-256): request a new dump")
+        advance(-max(size, file.bytes))
+        await self.download(dump, file, path, advance)
+
+    async def _download_from(self, offset: int, url: str, path: Path, advance: Callable[[int], object]) -> None:
         """Append the bytes from this offset to a file, or replace the file if the server sends all bytes."""
         try:
             async with self._http.stream("GET", url, headers={"Range": f"bytes={offset}-"}) as answer:
@@ -113,6 +150,7 @@ class DumpApi:
                 with path.open("ab" if answer.status_code == HTTPStatus.PARTIAL_CONTENT else "wb") as part:
                     async for chunk in answer.aiter_raw(_CHUNK):
                         await asyncio.to_thread(part.write, chunk)
+                        advance(len(chunk))
                     await asyncio.to_thread(durable.close, part)
             await asyncio.to_thread(durable.sync_folder, path.parent)
         except httpx.TransportError as error:

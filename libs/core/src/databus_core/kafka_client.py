@@ -5,8 +5,8 @@ leave the block as errors of ours; those after a failed connection give the reas
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Literal, TypeAlias
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
 
 from databus_core.cancellation import raise_if_cancelled
 from databus_core.client_tls import tls_context
-from databus_core.kafka_errors import explain
+from databus_core.kafka_errors import explain, translate
 from databus_core.kafka_stop import stop_producer
 from databus_core.settings import Kafka
 
@@ -103,6 +103,15 @@ async def records(
                 if record.offset < ends[partition]:
                     yield record
         ends = {each: end for each, end in ends.items() if await reading.position(each) < end}
+
+
+@contextmanager
+def kafka_errors() -> Iterator[None]:
+    """Turn errors of aiokafka inside the block into ours, without a search for the reason of a failed connection."""
+    try:
+        yield
+    except KafkaError as error:
+        raise translate(error) from error
 
 
 def _options(kafka: Kafka) -> dict[str, Any]:

@@ -50,12 +50,12 @@ async def explain(error: KafkaError, kafka: Kafka, brokers: set[str], connection
     """
     # When no broker could be asked, aiokafka raises KafkaError itself, not a subclass.
     if not (isinstance(error, _CONNECTION_ERRORS) or type(error) is KafkaError):
-        return _translate(error)
+        return translate(error)
     addresses = sorted({*kafka.bootstrap_servers, *brokers})
     answers = await asyncio.gather(*(_probe(kafka, address, connection) for address in addresses))
     refusals = [answer for answer in answers if answer]
     if not refusals:
-        return _translate(error)
+        return translate(error)
     refused = next((each for each in refusals if isinstance(each, FatalError)), refusals[0])
     # If another broker accepts the login, the settings are right, and this broker's error may pass.
     return refused if len(refusals) == len(answers) else KafkaUnavailable(str(refused))
@@ -100,7 +100,7 @@ async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> No
         raise SaslAuthenticationFailed("the token is not accepted") from error
 
 
-def _translate(error: KafkaError) -> DatabusError:
+def translate(error: KafkaError) -> DatabusError:
     """Turn an error of aiokafka into ours, by its type only."""
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return Fenced(

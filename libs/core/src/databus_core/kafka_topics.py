@@ -69,6 +69,14 @@ async def topic_settings(admin: AIOKafkaAdminClient, topic: str) -> dict[str, st
     raise error(f"the settings of topic {topic} cannot be read")
 
 
+async def broker_settings(admin: AIOKafkaAdminClient) -> dict[str, str]:
+    """Read the settings of one broker; empty without the right to read them."""
+    [broker, *_] = (await admin.describe_cluster())["brokers"]
+    (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, str(broker["node_id"]))])
+    code, _, _, _, entries = answer.resources[0]
+    return {} if code else {name: str(value) for name, value, *_ in entries}
+
+
 async def max_batch_bytes(admin: AIOKafkaAdminClient, topic: str) -> int:
     """Read how many bytes a batch in this topic may have; without the right to read that, return Kafka's default."""
     try:
@@ -80,15 +88,24 @@ async def max_batch_bytes(admin: AIOKafkaAdminClient, topic: str) -> int:
 
 
 async def create_topic(
-    admin: AIOKafkaAdminClient, topic: str, partitions: int, settings: Mapping[str, str], replication_factor: int
+    admin: AIOKafkaAdminClient,
+    topic: str,
+    partitions: int,
+    settings: Mapping[str, str],
+    replication_factor: int,
+    *,
+    validate_only: bool = False,
 ) -> None:
     """Create a topic unless it exists. A replication factor of -1 is the broker's default.
+
+    validate_only: ask only whether Kafka would create it.
 
     Raises TopicNameRefused if Kafka refuses the name, TopicRefused if it refuses for another reason.
     """
     # aiokafka accepts -1 only together with an explicit (here: empty) assignment.
     assignment: dict[int, list[int]] | None = {} if replication_factor == -1 else None
-    answer = await admin.create_topics([NewTopic(topic, partitions, replication_factor, assignment, dict(settings))])
+    topics = [NewTopic(topic, partitions, replication_factor, assignment, dict(settings))]
+    answer = await admin.create_topics(topics, validate_only=validate_only)
     for name, code, *details in answer.topic_errors:
         error = for_code(code)
         if error.retriable:
@@ -98,8 +115,12 @@ async def create_topic(
             raise refused(f"Kafka refused to create topic {name}: {details[0] if details else error.__name__}")
 
 
-async def ensure_compacted(admin: AIOKafkaAdminClient, topic: str, replication_factor: int) -> None:
+async def ensure_compacted(
+    admin: AIOKafkaAdminClient, topic: str, replication_factor: int, *, validate_only: bool = False
+) -> None:
     """Create a topic for a pipeline's state, or verify it: one partition, compacted.
+
+    validate_only: if it is missing, ask only whether Kafka would create it.
 
     Raises FatalError if Kafka refuses to create the topic, or if it exists but differs: a topic with retention would
     lose the state.
@@ -107,7 +128,7 @@ async def ensure_compacted(admin: AIOKafkaAdminClient, topic: str, replication_f
     partitions = (await partition_counts(admin)).get(topic)
     if partitions is None:
         settings = {"cleanup.policy": "compact", "segment.bytes": str(_STATE_SEGMENT)}
-        await create_topic(admin, topic, 1, settings, replication_factor)
+        await create_topic(admin, topic, 1, settings, replication_factor, validate_only=validate_only)
         return
     policy = (await topic_settings(admin, topic))["cleanup.policy"]
     if policy != "compact" or partitions != 1:

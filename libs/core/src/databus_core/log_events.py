@@ -29,6 +29,7 @@ class LogEvent(StrEnum):
     DEPENDENCY_LOST = "dependency_lost", "A dependency is unavailable. The service retries until it is back."
     DEPENDENCY_RETRIED = "dependency_retried", "The dependency is still unavailable (level debug, for each retry)."
     DEPENDENCY_BACK = "dependency_back", "A dependency is available again; `seconds` is the length of the outage."
+    CHECK_WARNING = "check_warning", "What was checked works now, but an operator should look at it (`--check`)."
     LIBRARY = "library", "A line of a library or a warning of Python; `logger` names its source."
 
     # --- replicas of reader and publisher
@@ -39,7 +40,6 @@ class LogEvent(StrEnum):
 
     # --- reader
     READING = "reading", "The reader starts to read the binlog of a host at a position."
-    PATTERN_UNMATCHED = "pattern_unmatched", "A pattern of `source.include` matches no table (only with `--check`)."
     HOST_REFUSED = "host_refused", "A host of the source lacks the next changes, or is not set up for capture."
     SOURCE_SWITCHED = "source_switched", "The reader reads the host given to `databus source switch`."
     SOURCE_NOT_SWITCHED = "source_not_switched", "The reader cannot use the host given to `databus source switch`."

@@ -102,6 +102,11 @@ def replay_id(pipeline: str) -> str:
     return f"{transactional_id(pipeline)}.deadletter"
 
 
+def check_id(pipeline: str) -> str:
+    """Kafka's transactional id for checking that transactions are possible: it fences nobody."""
+    return f"{transactional_id(pipeline)}.check"
+
+
 def table_topic(template: str, pipeline: str, schema: str, table: str, *, escape: bool = False) -> str:
     """Topic of a table. In its names, characters that Kafka does not allow become `_`, or all of them are escaped."""
     convert = escaped_name if escape else kafka_name

@@ -22,19 +22,20 @@ from databus_core.kafka_compacted import read_latest
 from databus_core.kafka_history import read_history_records
 from databus_core.kafka_progress import read_progress
 from databus_core.kafka_topics import ensure_compacted, partition_counts, partitions_of
-from databus_core.leases import DURATION, LeaderLease, Role, open_lease
+from databus_core.leases import DURATION, ROLES, LeaderLease, election_of, open_lease
 from databus_core.progress import Progress, Reset, encode_progress
-from databus_core.settings import Election, Settings
+from databus_core.settings import Settings
 from databus_core.switch import stored_host
 from databus_core.table_states import read_doubt
 
 _PAUSE_SECONDS = 0.2
 
 
-async def ensure_state_topics(admin: AIOKafkaAdminClient, settings: Settings) -> None:
-    """Create or verify the topics of the pipeline's state. Raises FatalError (see `ensure_compacted`)."""
+async def ensure_state_topics(admin: AIOKafkaAdminClient, settings: Settings, *, validate_only: bool = False) -> None:
+    """Create or verify the topics of the pipeline's state, as `ensure_compacted` does. Raises FatalError."""
+    factor = settings.publisher.replication_factor
     for name in (names.progress_topic, names.schema_topic, names.table_states_topic):
-        await ensure_compacted(admin, name(settings.name), settings.publisher.replication_factor)
+        await ensure_compacted(admin, name(settings.name), factor, validate_only=validate_only)
 
 
 async def require_new(settings: Settings, redis: Redis) -> None:
@@ -150,12 +151,9 @@ def _letter_of(state: bytes) -> bytes | None:
 @asynccontextmanager
 async def services_stopped(settings: Settings, redis: Redis) -> AsyncIterator[None]:
     """Hold the leases of reader and publisher during the block. Raises FatalError if another process holds one."""
-    elections: tuple[tuple[Role, Election], ...] = (
-        ("reader", settings.reader.election),
-        ("publisher", settings.publisher.election),
-    )
     async with AsyncExitStack() as held:
-        for role, election in elections:
+        for role in ROLES:
+            election = election_of(settings, role)
             lease = await held.enter_async_context(open_lease(election, settings.name, role, redis))
             holder = await _take(lease, DURATION * election.renew)
             if holder != lease.me:

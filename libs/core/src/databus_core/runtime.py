@@ -28,10 +28,11 @@ from starlette.types import ASGIApp
 from databus_core import logs
 from databus_core.cancellation import raise_if_cancelled
 from databus_core.commands import Command, add_commands, run_command
+from databus_core.config_option import add_config
 from databus_core.errors import DatabusError, InvalidSettings, KafkaUnavailable, LeadershipLost, RetryableError
 from databus_core.log_events import LogEvent
 from databus_core.outages import Outages
-from databus_core.settings import Log, Settings, add_config, load
+from databus_core.settings import Log, Settings, load
 
 log = logs.get_logger(__name__)
 _T = TypeVar("_T")

@@ -1,9 +1,8 @@
 """Sessions with the source database; errors of its client turned into ours."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
-from functools import partial
 
 from databus_binlog.errors import (
     AccessDenied,
@@ -19,7 +18,6 @@ from databus_binlog.errors import (
 from databus_binlog.errors import Retryable as BinlogRetryable
 from databus_binlog.session import Session, connect
 from databus_core.cancellation import raise_if_cancelled
-from databus_core.checks import run_all
 from databus_core.errors import START_OVER, FatalError, Refusal, SourceNotReady, SourceRefused, SourceUnavailable
 from databus_core.settings import Source
 from databus_core.wrong_server import wrong_server
@@ -84,14 +82,3 @@ def source_errors(host: str) -> Iterator[None]:
         raise lost from error
     except BinlogError as error:
         raise FatalError(f"database {host}: {error}") from error
-
-
-async def check_host(source: Source, host: str, *checks: Callable[[Session], Awaitable[object]]) -> None:
-    """Log in to a host, and make all checks in this session, as `run_all` does."""
-    async with connect_source(source, host) as session:
-        await run_all(*(partial(_check, check, session, host) for check in checks))
-
-
-async def _check(check: Callable[[Session], Awaitable[object]], session: Session, host: str) -> None:
-    with source_errors(host):
-        await check(session)

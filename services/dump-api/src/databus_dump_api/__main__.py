@@ -1,25 +1,28 @@
 """The program `databus-dump-api`: an HTTP server and a worker that takes the requested dumps."""
 
 import asyncio
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp
 
+from databus_changes.host_checks import DUMP_CHECKS, host_results
 from databus_core import runtime
-from databus_core.checks import run_all
+from databus_core.checks import Check, require, results
+from databus_core.kafka_checks import PROGRESS, kafka_results
 from databus_core.kafka_progress import read_progress
 from databus_core.metrics import DUMP_STORAGE_FREE
 from databus_core.pipeline_host import connect_pipeline_host
+from databus_core.redis_checks import redis_results
 from databus_core.redis_connection import connect_redis, redis_client
 from databus_core.runtime import Health
 from databus_core.settings import Settings
 from databus_dump_api import app
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
-from databus_dump_api.source import check_source
 from databus_dump_api.store import DumpStore
+from databus_messages.routing.rule_check import RULES
 
 #: seconds between two checks of the dependencies
 _CHECK_SECONDS = 10.0
@@ -64,26 +67,26 @@ async def _watch(settings: Settings, health: Health) -> None:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Check the storage, Redis, Kafka, and the grants and captured tables of every host of the database."""
-    hosts = (partial(check_source, settings, host) for host in settings.source.hosts)
-    await run_all(
-        lambda: asyncio.to_thread(_store(settings).require_space),
-        partial(_check_redis, settings),
-        partial(read_progress, settings),
-        *hosts,
-    )
+    """Check the storage, Redis, Kafka, and every host of the database."""
+    found = await results("dump-api", nullcontext(settings), [Check("dumps.storage", _has_space)])
+    found += await redis_results(settings)
+    found += await kafka_results(settings, [PROGRESS])
+    for host in settings.source.hosts:
+        found += await host_results(settings, host, [*DUMP_CHECKS, RULES])
+    require(found)
+
+
+async def _has_space(settings: Settings) -> str:
+    await asyncio.to_thread(_store(settings).require_space)
+    return "has space"
 
 
 async def _check_needs(settings: Settings) -> None:
     """Check what a request for a dump needs: space on the volume, Redis, Kafka and the host that the pipeline reads."""
     await asyncio.to_thread(_store(settings).require_space)
-    await _check_redis(settings)
-    async with connect_pipeline_host(settings.source, await read_progress(settings)):
-        pass
-
-
-async def _check_redis(settings: Settings) -> None:
     async with connect_redis(settings.redis):
+        pass
+    async with connect_pipeline_host(settings.source, await read_progress(settings)):
         pass
 
 

@@ -3,33 +3,34 @@
 import asyncio
 import math
 import time
-from functools import partial
+from contextlib import nullcontext
 
 import msgspec
 from redis.asyncio import Redis
 
 from databus_core import metrics
 from databus_core.cancellation import raise_if_cancelled
-from databus_core.checks import run_all
+from databus_core.checks import require, results
 from databus_core.election import leading
 from databus_core.errors import GenerationLost, RecordTooLarge
 from databus_core.events import decode_events
+from databus_core.kafka_checks import PUBLISHER_CHECKS, kafka_results
 from databus_core.kafka_history import read_history
 from databus_core.kafka_progress import read_progress
 from databus_core.kafka_table_states import read_states
-from databus_core.leases import open_lease
 from databus_core.log_events import LogEvent
 from databus_core.logs import bound, get_logger, position_fields
 from databus_core.pipe import Entry, PublisherEnd
 from databus_core.pipeline_state import require_new
 from databus_core.progress import Progress, Routes
+from databus_core.redis_checks import redis_results
 from databus_core.redis_connection import connect_redis
 from databus_core.routes import fingerprint
 from databus_core.runtime import Health, uninterrupted
 from databus_core.settings import Settings
-from databus_core.settings.topic_claims import TopicClaims, known_claims, require_topics
-from databus_messages.outputs import check_outputs, plan_outputs
-from databus_messages.routing.filter import require_fit
+from databus_core.settings.topic_claims import TopicClaims, known_claims
+from databus_messages.format_check import FORMATS, check_formats
+from databus_messages.routing.rule_check import RULES
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
@@ -63,7 +64,7 @@ async def _serve(
     settings: Settings, health: Health, redis: Redis, topics: Topics, producer: Producer, *, until_idle: bool
 ) -> None:
     """Publish from the progress in Kafka, one generation after the other."""
-    await _check_outputs(settings)  # before opening a generation, which ends the reader's current one
+    await check_formats(settings)  # before opening a generation, which ends the reader's current one
     pipe, progress = PublisherEnd(redis, settings.name), await read_progress(settings, to_end=True)
     if progress is None:
         await require_new(settings, redis)
@@ -196,43 +197,8 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis, to Kubernetes if it keeps the lease, to Kafka and to the services that formats need.
-
-    Create or verify the topics of progress and schema history, and check the rules for the tables of that history.
-    """
-    await run_all(
-        partial(_check_redis, settings),
-        partial(_check_topics, settings),
-        partial(_check_outputs, settings),
-        partial(_check_tables, settings),
-    )
-
-
-async def _check_redis(settings: Settings) -> None:
-    async with connect_redis(settings.redis) as redis:
-        await PublisherEnd(redis, settings.name).probe()
-        async with open_lease(settings.publisher.election, settings.name, "publisher", redis) as lease:
-            await lease.holder()
-
-
-async def _check_topics(settings: Settings) -> None:
-    async with open_topics(settings):
-        pass  # opening them creates or verifies the topics of the pipeline's state
-    if await read_progress(settings) is None:
-        async with connect_redis(settings.redis) as redis:
-            await require_new(settings, redis)
-
-
-async def _check_tables(settings: Settings) -> None:
-    history = await read_history(settings)
-    tables = [table for name, table in history.tables.items() if settings.source.captures(*name)]
-    salt = settings.publisher.salt.get_secret_value().encode()
-    await run_all(
-        partial(require_topics, settings, history.by_claim()),
-        partial(require_fit, settings.publisher.rules, tables, salt),
-    )
-
-
-async def _check_outputs(settings: Settings) -> None:
-    """Validate formats and options, and the services that formats depend on."""
-    await asyncio.to_thread(check_outputs, plan_outputs(settings.publisher.rules), settings.name)
+    """Check Redis and the lease, Kafka, formats with the services that they need, and the rules for known tables."""
+    found = await redis_results(settings, "publisher")
+    found += await kafka_results(settings, [*PUBLISHER_CHECKS, RULES])
+    found += await results("publisher", nullcontext(settings), [FORMATS])
+    require(found)

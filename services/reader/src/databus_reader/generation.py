@@ -144,7 +144,7 @@ async def _require_no_doubt(settings: Settings) -> None:
     states, _ = await read_states(settings)
     if tables := [full_name(*table) for table in sorted(states.doubts)]:
         text = f"everything in the binlog is published, except of tables in doubt: {first_names(tables)}"
-        raise FatalError(f"{text} (see `databus pipeline show`)")
+        raise FatalError(f"{text} (see `databus status`)")
 
 
 async def _lookup(source: Source, host: str, schema: str, name: str) -> Table | None:

@@ -1,31 +1,26 @@
 """The reader's main path: claim → connect → decode → append."""
 
 import asyncio
-from functools import partial
 
-from databus_binlog.session import Session
-from databus_changes.captured import captured_tables, require_select
-from databus_changes.cascades import warn_of_cascades
-from databus_core.checks import Check, run_all
+from databus_changes.host_checks import host_results
+from databus_changes.reader_checks import READER_CHECKS
+from databus_core.checks import require
 from databus_core.election import leading
 from databus_core.errors import FatalError, GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
-from databus_core.kafka_history import read_history
-from databus_core.leases import open_lease
+from databus_core.kafka_checks import HISTORY, kafka_results, known_progress
 from databus_core.log_events import LogEvent
 from databus_core.logs import bound, get_logger
 from databus_core.pipe import ReaderEnd
 from databus_core.progress import Progress
-from databus_core.readiness import names_columns, require_named_columns
+from databus_core.readiness import require_engine
+from databus_core.redis_checks import redis_results
 from databus_core.redis_connection import connect_redis
 from databus_core.runtime import Health
 from databus_core.settings import Settings
-from databus_core.settings.topic_claims import require_topics
-from databus_core.source_connection import check_host
 from databus_reader.baseline import Baseline
 from databus_reader.generation import read_generation
 from databus_reader.new_start import NewStart
 from databus_reader.parking import Parking
-from databus_reader.source.engine import require_engine, require_readable
 from databus_reader.source.hosts import Hosts
 from databus_reader.source.switching import Switching, start_switching
 
@@ -147,44 +142,11 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis, to Kubernetes if it keeps the lease, to Kafka and to every host of the database.
-
-    Verify the schema history, and the settings, grants and captured tables of the hosts.
-    """
+    """Check Redis and the lease, the schema history in Kafka, and every host of the database."""
     require_engine(settings.reader.engine)
-    hosts = (partial(_check_host, settings, host) for host in settings.source.hosts)
-    await run_all(partial(read_history, settings), partial(_check_redis, settings), *hosts)
-
-
-async def _check_redis(settings: Settings) -> None:
-    async with connect_redis(settings.redis) as redis:
-        await ReaderEnd(redis, settings.name).probe()
-        async with open_lease(settings.reader.election, settings.name, "reader", redis) as lease:
-            await lease.holder()
-
-
-async def _check_host(settings: Settings, host: str) -> None:
-    await check_host(
-        settings.source,
-        host,
-        lambda session: require_readable(session, settings, host),
-        lambda session: _check_tables(session, settings, host),
-        Session.log_status,
-        lambda session: session.register(settings.server_id),
-    )
-
-
-async def _check_tables(session: Session, settings: Settings, host: str) -> None:
-    """Check the topics of the captured tables, and that their columns have names: in the binlog, or for the account.
-
-    Warn of those whose rows change without being logged.
-    """
-    tables = await captured_tables(session, settings.source, host)
-    await warn_of_cascades(session, settings.source, host, heal=settings.doubt.cascades == "heal")
-    checks: list[Check] = [partial(require_topics, settings, [(table.schema, table.name) for table in tables])]
-    if not names_columns(session.server):
-        text = f"database {host}: binlog_row_metadata is not FULL: the schema history names the columns instead"
-        log.warning(LogEvent.COLUMN_NAMES_MISSING, text, host=host)
-        checks.append(partial(require_named_columns, settings, session.server, host))
-        checks.append(partial(require_select, session, settings.source, tables, host))
-    await run_all(*checks)
+    found = await kafka_results(settings, [HISTORY])
+    found += await redis_results(settings, "reader")
+    progress = await known_progress(settings)
+    for host in settings.source.hosts:
+        found += await host_results(settings, host, READER_CHECKS, progress)
+    require(found)

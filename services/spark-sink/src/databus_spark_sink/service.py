@@ -195,5 +195,5 @@ async def check(settings: Settings, _: Health) -> None:
     """Check Spark's properties, that the connectors' jars are present and that Kafka and dump-api can be reached."""
     session.configuration(settings.spark, Layout(settings.spark.lake))
     await ChangeTopics(settings, settings.spark.tables).beginnings()
-    async with DumpApi(settings.dumps.url) as api:
+    async with DumpApi.of(settings.dumps) as api:
         await api.dumps()

@@ -3,15 +3,33 @@
 import argparse
 import re
 
-from databus_cli.arguments.shared import table_pattern
-from databus_core.settings import add_config
+from databus_cli.arguments.shared import Actions, add_action, add_actions, describe, table_pattern
+from databus_core.config_option import add_config
 
 _START = """\
 Load the rows of tables into the stream, beside their changes. Everything is checked before anything is requested. The
 ids of the backfills are printed once the requests are durable; the reader does the work. On a terminal the command then
 shows its progress until all have ended; Ctrl-C stops that, not the backfills.
 """
+_EPILOG = """\
+examples:
+  databus backfill start shop.orders
+  databus backfill list --watch
+"""
+_START_EPILOG = """\
+exit code, of a command that waits: 0 if all backfills are done, 1 if one failed or was cancelled
+
+examples:
+  databus backfill start shop.orders 'crm.*' --wait
+  databus backfill start shop.orders --where "created >= '2026-11-01'"
+  databus backfill start shop.orders --clean           after a TRUNCATE, so that consumers empty their table
+"""
 _LIST = "List the backfills of the pipeline, the newest first."
+_LIST_EPILOG = """\
+examples:
+  databus backfill list
+  databus backfill list --json | jq 'select(.state == "running")'
+"""
 _CHANGES = {
     "pause": "stop reading rows until the backfill is resumed",
     "resume": "continue after the last row that was read",
@@ -20,23 +38,30 @@ _CHANGES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's actions and their arguments. `options.action` is the name of the chosen action."""
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
-    start = actions.add_parser("start", help="load tables into the stream", description=_START)
+    """Add the command's actions and their arguments."""
+    describe(parser, "Load tables into the stream, beside their changes.", _EPILOG)
+    actions = add_actions(parser)
+    start = add_action(actions, "start", "load tables into the stream", _START, _START_EPILOG)
     _add_start(start)
-    listing = actions.add_parser("list", help=_LIST, description=_LIST)
+    listing = add_action(actions, "list", "list the backfills", _LIST, _LIST_EPILOG)
     shown = listing.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print each backfill as one line of JSON")
     shown.add_argument("--watch", action="store_true", help="show those that have not ended until they have")
-    changes = [actions.add_parser(name, help=text, description=text) for name, text in _CHANGES.items()]
-    for action in changes:
-        which = action.add_mutually_exclusive_group(required=True)
-        which.add_argument(
-            "which", nargs="*", type=_which, default=[], metavar="BACKFILL", help="ids, or tables as schema.table"
-        )
-        which.add_argument("--all", action="store_true", help="all backfills that have not ended")
+    changes = [_add_change(actions, name, text) for name, text in _CHANGES.items()]
     for action in (start, listing, *changes):
         add_config(action)
+
+
+def _add_change(actions: Actions, name: str, text: str) -> argparse.ArgumentParser:
+    examples = f"examples:\n  databus backfill {name} shop.orders\n  databus backfill {name} --all --json\n"
+    action = add_action(actions, name, text, f"{text[0].upper()}{text[1:]}.", examples)
+    which = action.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "which", nargs="*", type=_which, default=[], metavar="BACKFILL", help="ids, or tables as schema.table"
+    )
+    which.add_argument("--all", action="store_true", help="all backfills that have not ended")
+    action.add_argument("--json", action="store_true", help="print each backfill as one line of JSON")
+    return action
 
 
 def _add_start(parser: argparse.ArgumentParser) -> None:

@@ -6,14 +6,12 @@ import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from databus_core.settings import add_config
+from databus_cli.arguments.shared import add_action, add_actions, describe
+from databus_core.config_option import add_config
 
 if TYPE_CHECKING:
     from databus_core.settings import AnyStart, StartAfterGtids, StartAt
 
-_SHOW = """\
-Show how far the pipeline has published, which processes are active, and how much waits in Redis. Nothing is changed.
-"""
 _RESET = """\
 Make the pipeline continue at another position, or without --to at reader.start. Its progress, its schema history and
 its table states in Kafka and its keys in Redis are reset; records in Kafka stay. Reader and publisher must be stopped.
@@ -24,6 +22,16 @@ _SKIP = """\
 Let the reader continue after one transaction at which it stops. Its rows become dead letters, and its tables are
 parked and loaded again, all captured tables if it does not show which. The command shows the transaction, and asks
 before it requests this. The reader does it when it reads the transaction; services need not be stopped.
+"""
+_SKIP_EPILOG = """\
+examples:
+  databus pipeline skip --transaction 0-1-4711
+  databus pipeline skip --transaction mysql-bin.000007:1234 --yes
+"""
+_EPILOG = """\
+examples:
+  databus pipeline reset --to latest
+  databus pipeline skip --transaction 0-1-4711
 """
 _POSITIONS = """\
 positions:
@@ -42,20 +50,13 @@ examples:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's actions and their arguments. `options.action` is the name of the chosen action."""
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
-    showing = actions.add_parser("show", help="show the state of the pipeline", description=_SHOW)
-    showing.add_argument("--json", action="store_true", help="print one JSON object")
-    resetting = actions.add_parser(
-        "reset",
-        help="make the pipeline continue at another position",
-        description=_RESET,
-        epilog=_POSITIONS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    """Add the command's actions and their arguments."""
+    describe(parser, "Make a pipeline continue at another position, or without one transaction.", _EPILOG)
+    actions = add_actions(parser)
+    resetting = add_action(actions, "reset", "make the pipeline continue at another position", _RESET, _POSITIONS)
     resetting.add_argument("--to", type=_start, metavar="POSITION", help="where it continues (default: reader.start)")
     resetting.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    skipping = actions.add_parser("skip", help="continue after one transaction", description=_SKIP)
+    skipping = add_action(actions, "skip", "continue after one transaction", _SKIP, _SKIP_EPILOG)
     skipping.add_argument(
         "--transaction",
         type=_transaction,
@@ -64,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the transaction, as the reader's error names it; the offset may be anywhere in it",
     )
     skipping.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    for action in (showing, resetting, skipping):
+    for action in (resetting, skipping):
         add_config(action)
 
 

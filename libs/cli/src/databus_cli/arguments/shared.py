@@ -1,7 +1,30 @@
 """Arguments that several commands have in common."""
 
+from __future__ import annotations
+
 import argparse
 import json
+from typing import TypeAlias
+
+Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def describe(parser: argparse.ArgumentParser, description: str, epilog: str) -> None:
+    """Set the texts before and after the arguments, which `--help` prints as they are."""
+    parser.description, parser.epilog = description, epilog
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+def add_actions(parser: argparse.ArgumentParser) -> Actions:
+    """Let the command have actions; `options.action` is the name of the chosen one."""
+    return parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
+
+
+def add_action(actions: Actions, name: str, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """Add an action. `summary` is its line in the command's help, the rest is as in `describe`."""
+    action = actions.add_parser(name, help=summary)
+    describe(action, description, epilog)
+    return action
 
 
 def add_tables(parser: argparse._ActionsContainer, what: str) -> None:

@@ -66,7 +66,7 @@ def _change(settings: Settings, options: argparse.Namespace) -> int:
 
     tables = ["*.*"] if options.all else [each for each in options.which if "." in each]
     ids = [each for each in options.which if "." not in each]
-    _print(asyncio.run(change(settings, _CHANGES[options.action], ids=ids, tables=tables)), as_json=False)
+    _print(asyncio.run(change(settings, _CHANGES[options.action], ids=ids, tables=tables)), as_json=options.json)
     return 0
 
 

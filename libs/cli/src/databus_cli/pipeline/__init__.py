@@ -4,11 +4,10 @@ import argparse
 import asyncio
 
 from databus_cli.pipeline.reset import reset
-from databus_cli.pipeline.show import show
 from databus_cli.pipeline.skip import skip
 from databus_core.settings import load
 
-_ACTIONS = {"show": show, "reset": reset, "skip": skip}
+_ACTIONS = {"reset": reset, "skip": skip}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -2,7 +2,8 @@
 
 import argparse
 
-from databus_cli.pipeline.target import Target, described, distance, resolve_target
+from databus_cli.pipeline.target import Target, distance, resolve_target
+from databus_cli.positions import described
 from databus_cli.terminal import confirmed, notice
 from databus_core import pipeline_state
 from databus_core.errors import ProgressCorrupt

@@ -3,8 +3,8 @@
 import argparse
 import time
 
-from databus_cli.pipeline.target import described
 from databus_cli.pipeline.transaction import Transaction, find
+from databus_cli.positions import described
 from databus_cli.terminal import confirmed, notice
 from databus_core.errors import InvalidSettings, PipelineNotStarted
 from databus_core.kafka_progress import read_progress

@@ -1,17 +1,16 @@
 """Where a reset makes a pipeline continue: a position that a host of the source has, and its distance from another."""
 
 from collections.abc import Mapping
-from itertools import takewhile
 from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from databus_binlog import Position
 from databus_core.errors import SourceUnavailable
 from databus_core.progress import Progress
 from databus_core.readiness import require_ready
 from databus_core.settings import AnyStart, Settings
 from databus_core.source_connection import connect_source
+from databus_core.source_log import log_offset
 from databus_core.source_start import resolve
 from databus_core.source_verify import verify
 from databus_core.switch import stored_host
@@ -68,20 +67,6 @@ def distance(target: Target, published: Progress) -> str:
         case [_, _]:
             return "it neither skips nor repeats changes"
     return "how much of the binlog it skips or repeats is not known: that host does not have both positions as files"
-
-
-def described(position: Position) -> str:
-    """Return a position in the forms that `--to` takes."""
-    forms = [f"{position.file}:{position.offset}"] if position.file else []
-    forms += [f"gtid:{position.gtid_set}"] if position.gtid_set else []
-    return " = ".join(forms)
-
-
-def log_offset(logs: Mapping[str, int], position: Position) -> int | None:
-    """Return the bytes of the log before a position; None if the log does not have its file."""
-    if position.file not in logs:
-        return None
-    return sum(logs[file] for file in takewhile(lambda each: each != position.file, logs)) + position.offset
 
 
 def _size(size: int) -> str:

@@ -18,11 +18,11 @@ from databus_binlog import (
 )
 from databus_binlog.session import Session
 from databus_binlog.transaction_starts import TransactionStarts
-from databus_cli.pipeline.target import log_offset
 from databus_core.errors import InvalidSettings
 from databus_core.events import full_name
 from databus_core.progress import Progress
 from databus_core.settings import Settings, StartAfterGtids, StartAt
+from databus_core.source_log import log_offset
 from databus_core.source_verify import verify
 
 
@@ -77,7 +77,7 @@ async def find(
     name = str(wanted).removeprefix("gtid:")
     if await _is_published(session, progress.position or Position(), wanted):
         raise InvalidSettings(f"--transaction: {name} was published already")
-    server_id = settings.skip_server_id  # with its own ids, the server would disconnect the reader
+    server_id = settings.command_server_id  # with its own ids, the server would disconnect the reader
     start = (await verify(settings, host, session, progress, server_id=server_id)).position
     stream = await session.dump(
         start, server_id=server_id, wanted=settings.source.captures, follow=False, row_limit=settings.reader.row_limit

@@ -5,18 +5,24 @@ import secrets
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from redis.asyncio import Redis
 
 from databus_core import names
 from databus_core.leases.redis import RedisLease
-from databus_core.settings import Election
+from databus_core.settings import Election, Settings
 
 Role = Literal["reader", "publisher"]
+ROLES: tuple[Role, ...] = get_args(Role)
 
 #: how long a lease is valid, in units of `election.renew`
 DURATION = 2.5
+
+
+def election_of(settings: Settings, role: Role) -> Election:
+    """Return how replicas of a role agree on the active one."""
+    return settings.reader.election if role == "reader" else settings.publisher.election
 
 
 class LeaderLease(Protocol):

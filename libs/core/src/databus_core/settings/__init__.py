@@ -4,7 +4,7 @@ Any value can be overridden by an environment variable, `DATABUS__SECTION__KEY`,
 (`password_file`). The whole file is validated: each error names the key's path, and an unknown key is an error.
 """
 
-from databus_core.settings.file import add_config, config_path, load
+from databus_core.settings.file import load
 from databus_core.settings.kafka import Kafka
 from databus_core.settings.log import Log
 from databus_core.settings.publisher import Publisher
@@ -50,8 +50,6 @@ __all__ = [
     "StartLatest",
     "StartSnapshot",
     "TablePattern",
-    "add_config",
-    "config_path",
     "load",
     "parse_start",
     "read_duration",

@@ -1,7 +1,5 @@
 """Read the configuration from a YAML file and the environment."""
 
-import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,22 +15,6 @@ from databus_core.settings.root import Settings
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-
-def config_path() -> Path:
-    """Return the path of the file that is read without `--config`."""
-    return Path(os.environ.get("DATABUS_CONFIG", "/etc/databus/databus.yaml"))
-
-
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--config`, which gives the path for `load`."""
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=config_path(),
-        metavar="FILE",
-        help="configuration file (default: %(default)s, or $DATABUS_CONFIG)",
-    )
 
 
 def load(path: Path) -> Settings:

@@ -58,8 +58,8 @@ class Settings(BaseSettings):
         return 2**31 + zlib.crc32(b"second of %d" % self.server_id) % 2**31
 
     @property
-    def skip_server_id(self) -> int:
-        """The id with which `databus pipeline skip` reads binlogs, beside both connections of the reader."""
+    def command_server_id(self) -> int:
+        """The id with which commands and checks read binlogs, beside both connections of the reader."""
         return 2**31 + zlib.crc32(b"skip of %d" % self.server_id) % 2**31
 
     @classmethod

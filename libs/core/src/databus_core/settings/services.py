@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from databus_binlog import Engine
 from databus_core.settings.start import Start, StartLatest
@@ -101,8 +101,17 @@ class Dumps(Section):
     """Size, before compression, at which a file in format `jsonl` is closed and the next one begun."""
     url: HttpUrl = "http://127.0.0.1:8080"
     """Where the sink, the command `databus dump`, and a reader that starts at a dump find the dump API."""
+    api_key: SecretStr = SecretStr("")
+    """Key that these send to the dump API."""
+    api_key_file: Path | None = None
+    """File with this key, used instead of `api_key`."""
     listen: HostPort = "127.0.0.1:8080"
     """Address of the dump API and its `/healthz`, `/readyz` and `/metrics`."""
+
+    @model_validator(mode="after")
+    def _load_key(self) -> Self:
+        self.load_secret("api_key")
+        return self
 
 
 def _name_null(value: object) -> object:

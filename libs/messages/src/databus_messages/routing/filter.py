@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from databus_core.errors import InvalidSettings, PoisonError, RuleMismatch
 from databus_core.events import Action, Row, Table
+from databus_core.settings import Publisher
 from databus_core.settings.rules import Rule, first_matches
 from databus_messages.routing.conditions import RowTest, conditions
 from databus_messages.routing.partitions import images_per_row
@@ -95,8 +96,9 @@ def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:
     return Filter(rule, table, salt) if rule.filters and table.columns else None
 
 
-def require_fit(rules: Sequence[Rule], tables: Iterable[Table], salt: bytes) -> None:
+def require_fit(publisher: Publisher, tables: Iterable[Table]) -> None:
     """Raise InvalidSettings, with a line for each rule that applies to one of these tables and does not fit it."""
+    rules, salt = publisher.rules, publisher.salt.get_secret_value().encode()
     faults: list[str] = []
     for table in tables:
         for rule in first_matches(rules, table.schema, table.name):

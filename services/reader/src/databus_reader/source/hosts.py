@@ -26,12 +26,12 @@ from databus_core.errors import (
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.progress import Progress
+from databus_core.readiness import require_readable
 from databus_core.runtime import Health
 from databus_core.settings import Settings
 from databus_core.source_connection import connect_source
 from databus_core.source_start import first_progress
 from databus_core.source_verify import verify
-from databus_reader.source.engine import require_readable
 
 log = get_logger(__name__)
 

@@ -1,16 +1,14 @@
-"""The sections of `databus pipeline show` about single tables: those in doubt, and backfills that have not ended."""
+"""The sections of `databus status` about single tables: those in doubt, and backfills that have not ended."""
 
 from typing import Literal, TypeAlias
 
 import msgspec
-from redis.asyncio import Redis
 
 from databus_binlog.times import time_text
 from databus_cli.backfill.table import state_of
 from databus_core.backfill_status import BackfillStatus, status_of
 from databus_core.events import full_name
-from databus_core.kafka_table_states import read_states
-from databus_core.settings import Settings
+from databus_core.table_states import TableStates
 
 
 class TableInDoubt(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,9 +30,8 @@ class TableInDoubt(msgspec.Struct, frozen=True, kw_only=True):
 TableItem: TypeAlias = TableInDoubt | BackfillStatus
 
 
-async def tables_in_doubt(settings: Settings, _: Redis) -> list[TableItem]:
+def tables_in_doubt(states: TableStates) -> list[TableItem]:
     """List the tables in doubt, by name."""
-    states, _end = await read_states(settings)
     return [
         TableInDoubt(
             schema=schema,
@@ -51,9 +48,8 @@ async def tables_in_doubt(settings: Settings, _: Redis) -> list[TableItem]:
     ]
 
 
-async def unfinished_backfills(settings: Settings, _: Redis) -> list[TableItem]:
+def unfinished_backfills(states: TableStates) -> list[TableItem]:
     """List the backfills that have not ended, the oldest request first."""
-    states, _end = await read_states(settings)
     return [status_of(states, each) for each in states.unfinished()]
 
 
