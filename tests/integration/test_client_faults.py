@@ -65,7 +65,7 @@ async def test_a_dead_letter_stops_the_program_until_it_is_decided_about(
         await execute("INSERT INTO texts VALUES (3, 'small')")
         with pytest.raises(ChangeMissing, match=rf"a change of {schema}\.texts was not published: .*deadletter list"):
             await read_until(databus.changes(f"{schema}.*", store=store), 3)
-        discard = ["deadletter", "discard", "--all", "--yes", "--config", str(pipeline.config)]
+        discard = ["deadletter", "discard", "--yes", "--config", str(pipeline.config)]
         assert await asyncio.to_thread(main, discard) == 0
         assert await read_until(databus.changes(f"{schema}.*", store=store), 3) == [3]
 

@@ -22,13 +22,12 @@ from databus_binlog import (
 from databus_cli.binlog.files import DecoderOptions
 from databus_cli.binlog.tables import Completion
 from databus_cli.binlog.transaction import OpenTransaction
+from databus_cli.printed_rows import LONGEST
 from databus_cli.selection import Selection
 
 _json = msgspec.json.Encoder().encode
 #: statements that only begin or end a transaction; they are not printed
 FRAMES = {b"BEGIN", b"COMMIT"}
-#: characters after which the statement of a row is cut
-LONGEST = 500
 
 
 class LineFormat(ABC):

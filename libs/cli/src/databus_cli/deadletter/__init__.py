@@ -1,4 +1,4 @@
-"""`databus deadletter`: show changes that could not be published, and publish them once it is possible."""
+"""`databus deadletter`: show changes that could not be published, publish them once it is possible, or give up."""
 
 import argparse
 import asyncio
@@ -8,9 +8,12 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from databus_cli.deadletter.discard import discard
 from databus_cli.deadletter.letters import Letter, open_letters
 from databus_cli.deadletter.replay import open_replay
-from databus_cli.terminal import notice, record_progress
+from databus_cli.selection import Selection
+from databus_cli.terminal import confirmed, notice, record_progress
+from databus_core.events import first_names
 from databus_core.settings import Settings, load
 
 
@@ -69,4 +72,24 @@ async def _replay(settings: Settings, options: argparse.Namespace) -> int:
     return 1 if left else 0
 
 
-_ACTIONS = {"list": _list, "replay": _replay}
+async def _discard(settings: Settings, options: argparse.Namespace) -> int:
+    wanted = Selection(options.tables)
+    async with open_letters(settings) as letters:
+        pending = [
+            letter for letter in await letters.pending() if wanted.table(letter.about.schema, letter.about.table)
+        ]
+    found = [letter for letter in pending if letter.about.reason != "parked"]
+    if kept := len(pending) - len(found):
+        notice(f"kept: {kept} of parked tables; they end with the load of their tables")
+    if not found:
+        notice("no dead letters to discard")
+        return 0
+    tables = first_names(sorted({letter.about.table_name for letter in found}))
+    if not options.yes and not confirmed(f"Give up {len(found)} changes of {tables} for ever?"):
+        return 1
+    await discard(settings, found)
+    notice(f"discarded: {len(found)} of {tables}; load these tables again: databus backfill start TABLE --clean")
+    return 0
+
+
+_ACTIONS = {"list": _list, "replay": _replay, "discard": _discard}
