@@ -9,7 +9,7 @@ from databus.trail import Trail
 from databus_binlog import Position
 from databus_core.errors import InvalidSettings
 
-BEGIN = Bookmark(pipeline="shop", offsets={"a": {0: 10, 1: 20}})
+BEGIN = Bookmark(pipeline="shop", tables=["shop.*"], offsets={"a": {0: 10, 1: 20}})
 
 
 def record(transaction: int, partition: int, offset: int) -> Origin:
@@ -40,7 +40,7 @@ def test_a_trail_of_many_records_goes_on_in_new_segments() -> None:
 
 def test_rows_of_a_dump_and_then_records() -> None:
     join = Join(Position("", "log.000002", 100), {"a": {0: 12, 1: 20}})
-    begin = Bookmark(pipeline="shop", offsets=BEGIN.offsets, snapshot=Snapshot("dump-1"), join=join)
+    begin = Bookmark(pipeline="shop", tables=["shop.*"], offsets=BEGIN.offsets, snapshot=Snapshot("dump-1"), join=join)
     trail = Trail(begin)
     line = trail.deliver(Origin(file="items.0", line=3), 5)
     assert line.bookmark(1).snapshot == Snapshot("dump-1", "items.0", 3, 2)
@@ -61,7 +61,22 @@ def test_a_dump_has_the_records_before_its_offsets_up_to_its_position(place: str
 
 
 def test_a_bookmark_as_text() -> None:
-    bookmark = Bookmark(pipeline="shop", offsets={"a": {0: 1}}, snapshot=Snapshot("dump-1", "items.0", 4, 0))
+    bookmark = Bookmark(
+        pipeline="shop", tables=["shop.*"], offsets={"a": {0: 1}}, snapshot=Snapshot("dump-1", "items.0", 4, 0)
+    )
     assert Bookmark.parse(str(bookmark)) == bookmark
     with pytest.raises(InvalidSettings, match="the saved bookmark cannot be read: "):
         Bookmark.parse("{}")
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "tables", "message"),
+    [
+        ("crm", ["shop.*"], "the bookmark is one of pipeline shop, not of crm"),
+        ("shop", ["shop.*", "crm.*"], r"made for shop\.\*; the earlier rows of crm\.\* would be missing"),
+    ],
+)
+def test_a_bookmark_is_for_the_tables_that_it_was_made_for(pipeline: str, tables: list[str], message: str) -> None:
+    BEGIN.require("shop", ["shop.*"])
+    with pytest.raises(InvalidSettings, match=message):
+        BEGIN.require(pipeline, tables)

@@ -1,5 +1,6 @@
 """Where a program is in the changes of a pipeline: enough to continue without gap or duplicate."""
 
+from collections.abc import Collection
 from typing import Self
 
 import msgspec
@@ -45,6 +46,8 @@ class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
 
     #: name of the pipeline
     pipeline: str
+    #: patterns of the tables that are read
+    tables: list[str]
     #: the next record of each partition
     offsets: Offsets
     #: highest sequence that is done; empty before the first change
@@ -65,6 +68,16 @@ class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidSettings(f"the saved bookmark cannot be read: {error}") from error
+
+    def require(self, pipeline: str, tables: Collection[str]) -> None:
+        """Raise InvalidSettings if a program cannot continue here that reads these tables of this pipeline."""
+        if self.pipeline != pipeline:
+            raise InvalidSettings(f"the bookmark is one of pipeline {self.pipeline}, not of {pipeline}")
+        if added := set(tables) - set(self.tables):
+            raise InvalidSettings(
+                f"the bookmark was made for {', '.join(self.tables)}; the earlier rows of {', '.join(sorted(added))} "
+                "would be missing: read these tables with a store of their own, or begin again without the bookmark"
+            )
 
     def __str__(self) -> str:
         return msgspec.json.encode(self).decode()

@@ -78,7 +78,7 @@ class Changes:
         from databus.arrow import BatchBuilder  # noqa: PLC0415  # pyarrow is an extra
 
         batch: BatchBuilder | None = None
-        async with aclosing(self.blocks()) as blocks:
+        async with aclosing(self._blocks()) as blocks:
             async for block, trail in blocks:
                 if batch and batch.accepts(block, trail, rows):
                     continue
@@ -87,14 +87,14 @@ class Changes:
                 batch = BatchBuilder(block, trail) if block else None
 
     async def _changes(self) -> AsyncGenerator[Change]:
-        async with aclosing(self.blocks()) as blocks:
+        async with aclosing(self._blocks()) as blocks:
             async for block, trail in blocks:
                 for change in block.changes(trail) if block else ():
                     yield change
 
     async def _transactions(self) -> AsyncGenerator[Transaction]:
         waiting: list[Change] = []
-        async with aclosing(self.blocks()) as blocks:
+        async with aclosing(self._blocks()) as blocks:
             async for block, trail in blocks:
                 if waiting and (block is None or block.origin.transaction != waiting[0].transaction):
                     yield Transaction(waiting)
@@ -133,13 +133,11 @@ class Changes:
     async def _first_bookmark(self, source: Source) -> Bookmark:
         """Return where to begin: where the store is, or else where `start` says."""
         saved = await self._store.load() if self._store else None
-        settings = source.settings
         if saved is None:
             if self._start == "saved":
                 raise InvalidSettings("the store has no bookmark: begin with start='snapshot' or another start")
             return await bookmark_at(source, self._start)
-        if saved.pipeline != settings.name:
-            raise InvalidSettings(f"the store has a bookmark of pipeline {saved.pipeline}, not of {settings.name}")
+        saved.require(source.settings.name, self._tables)
         return saved
 
 

@@ -34,7 +34,7 @@ class Databus:
         self._kafka = {"bootstrap_servers": kafka.split(",")} if isinstance(kafka, str) else dict(kafka or {})
         self._settings: Settings | None = None
         self._api: DumpApi | None = None
-        #: an iteration that was left by `break` is not closed by Python before it is collected
+        #: what is iterated over; Python closes one that was left by `break` only when it is collected
         self._iterations: list[AsyncGenerator[Any]] = []
         self._stores: list[KafkaStore] = []
 

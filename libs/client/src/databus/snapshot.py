@@ -51,6 +51,7 @@ async def beginning(source: Source, manifest: Manifest, starts: Offsets) -> Book
     """Return the bookmark before the first row of a dump; waits as `_join` does."""
     return Bookmark(
         pipeline=source.settings.name,
+        tables=list(source.tables),
         offsets=starts,
         transaction=manifest.transaction,
         snapshot=Snapshot(manifest.id),

@@ -20,6 +20,7 @@ async def bookmark_at(source: Source, start: Start) -> Bookmark:
     """Return the bookmark of a start. With `snapshot` it may wait for a dump. Raises InvalidSettings."""
     match start:
         case Bookmark():
+            start.require(source.settings.name, source.tables)
             return start
         case "snapshot":
             manifest, starts = await choose(source)
@@ -46,7 +47,9 @@ async def _whole(source: Source, starts: Offsets, join: Join | None = None) -> B
     """Return a bookmark at these offsets. A reset of the pipeline before now is no reason to stop."""
     progress = await read_progress(source.settings) or Progress()
     known = progress.reset.transaction if progress.reset else 0
-    return Bookmark(pipeline=source.settings.name, offsets=starts, transaction=known, join=join)
+    return Bookmark(
+        pipeline=source.settings.name, tables=list(source.tables), offsets=starts, transaction=known, join=join
+    )
 
 
 async def _latest(source: Source) -> Bookmark:
@@ -55,7 +58,9 @@ async def _latest(source: Source) -> Bookmark:
     # A transaction may have been published while the ends were read: it is before the start in all topics, or in none.
     progress = await read_progress(source.settings, to_end=True) or Progress()
     last = progress.transaction
-    return Bookmark(pipeline=source.settings.name, offsets=ends, transaction=last, after=last)
+    return Bookmark(
+        pipeline=source.settings.name, tables=list(source.tables), offsets=ends, transaction=last, after=last
+    )
 
 
 async def _at_time(source: Source, time: datetime) -> Bookmark:
