@@ -11,7 +11,7 @@ from common.connections import Execute, printing
 from databus_binlog import Position, Value
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.select import select
-from databus_changes.snapshot.view import open_view
+from databus_changes.snapshot.views import open_views
 from databus_core.events import Row, Table
 from databus_core.manifest import FileFormat
 from databus_core.settings import Source
@@ -84,7 +84,7 @@ async def snapshot(settings: Source, schema: str, name: str) -> tuple[Table, lis
     async with connect_source(settings) as session:
         table = await read_table(session, schema, name)
         assert table
-        async with open_view(settings, settings.hosts[0]) as view:
+        async with open_views(settings, settings.hosts[0]) as [view]:
             return table, [row async for batch in view.batches(select(table)) for row in PackedRows(batch.rows)]
 
 

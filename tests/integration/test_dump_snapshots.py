@@ -17,7 +17,7 @@ from databus_binlog import Position, Rows
 from databus_binlog.session import Session
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.select import select
-from databus_changes.snapshot.view import View, open_view
+from databus_changes.snapshot.views import View, open_views
 from databus_core.errors import SchemaMismatch, SourceUnavailable
 from databus_core.events import Row, Table
 from databus_core.names import dead_letter_topic, progress_topic
@@ -142,7 +142,7 @@ async def test_a_view_contains_a_commit_that_is_in_the_binlog_but_not_yet_visibl
         while await session.current_position() == before:
             assert not commit.done()
         assert await session.query(f"SELECT * FROM {schema}.t") == []
-        async with open_view(api.settings.source, api.settings.source.hosts[0]) as view:
+        async with open_views(api.settings.source, api.settings.source.hosts[0]) as [view]:
             assert await rows_in(view, table) == [[b"1"]]
         await commit
 
@@ -178,7 +178,7 @@ async def test_ddl_on_a_table_fails_the_dump(api: Api, schema: str, execute: Exe
             table = await read_table(session, schema, "t")
             assert table
             state = await read_state(session, table)
-            async with open_view(source, source.hosts[0]) as view:
+            async with open_views(source, source.hosts[0]) as [view]:
                 await execute("ALTER TABLE t ADD COLUMN late INT DEFAULT 7")
                 assert await rows_in(view, table) == [[b"1"]]
                 await require_unchanged(session, state)
@@ -213,7 +213,7 @@ async def test_ddl_waits_for_the_table_being_read_but_not_for_the_dump(api: Api,
     async with connect_source(api.settings.source) as session:
         table = await read_table(session, schema, "t")
         assert table
-        async with open_view(api.settings.source, api.settings.source.hosts[0]) as view:
+        async with open_views(api.settings.source, api.settings.source.hosts[0]) as [view]:
             assert await rows_in(view, table) == []
             alter = asyncio.create_task(execute("ALTER TABLE t ADD COLUMN late INT"))
             query = (
@@ -234,7 +234,7 @@ async def test_a_server_that_sends_nothing_fails_the_dump(
         assert table
         monkeypatch.setattr("databus_changes.snapshot.connection._ANSWER_SECONDS", 3.0)
         with pytest.raises(SourceUnavailable, match="sent nothing for 3 s"):
-            async with asyncio.timeout(60), open_view(api.settings.source, api.settings.source.hosts[0]) as view:
+            async with asyncio.timeout(60), open_views(api.settings.source, api.settings.source.hosts[0]) as [view]:
                 await execute("LOCK TABLES t WRITE")
                 await rows_in(view, table)
     await execute("UNLOCK TABLES")

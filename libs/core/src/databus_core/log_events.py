@@ -88,6 +88,7 @@ class LogEvent(StrEnum):
     DUMP_COMPLETED = "dump_completed", "A dump is complete and can be read."
     DUMP_FAILED = "dump_failed", "A dump failed; the text says why."
     DUMP_BLOCKS_DDL = "dump_blocks_ddl", "A privilege is missing, so DDL on a dumped table waits until the dump ends."
+    DUMP_NOT_PARALLEL = "dump_not_parallel", "A dump uses only one of `dumps.connections`; the text says why."
     LEASE_NOT_RENEWED = "lease_not_renewed", "A lease was not renewed; its dump may be deleted during the download."
     LEASE_NOT_RELEASED = "lease_not_released", "A lease was not released after a download; it expires by itself."
     REQUEST_FAILED = "request_failed", "An HTTP request failed with an unknown error: a bug, please report it."

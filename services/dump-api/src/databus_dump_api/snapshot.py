@@ -17,7 +17,7 @@ import msgspec
 
 from databus_changes.matching import with_declared_types
 from databus_changes.snapshot.select import select
-from databus_changes.snapshot.view import View, open_view
+from databus_changes.snapshot.views import View, open_views
 from databus_core import kafka_client, names
 from databus_core.errors import InvalidSettings
 from databus_core.events import Table
@@ -61,7 +61,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Pr
         sizes = _part_sizes(settings)
         files: list[DumpFile] = []
         counted.begin(sum(state.estimated_rows for state in states))
-        async with open_view(settings.source, host) as view:
+        async with open_views(settings.source, host) as [view]:
             for state, shown in zip(states, published, strict=True):
                 parts = [PartWriter(folder, shown.table, *each, strict=shown.strict) for each in sizes.items()]
                 files += await _write_rows(view, state.table, shown, parts, counted)
