@@ -25,15 +25,27 @@ _SUFFIXES = {FileFormat.JSONL: "jsonl.zst", FileFormat.PARQUET: "parquet"}
 class PartWriter:
     """Writes a table's rows to part files of one format and of about `size` bytes, JSON lines before compression.
 
+    prefix: text before the number in a file's name.
+
     All methods block, and raise StorageFull or StorageUnavailable. The files are durable once `close` has returned.
     """
 
-    def __init__(self, folder: Path, table: Table, file_format: FileFormat, size: int, *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        table: Table,
+        file_format: FileFormat,
+        size: int,
+        *,
+        strict: bool = False,
+        prefix: str = "",
+    ) -> None:
         self._folder = folder
         self._table = table
         self._format = file_format
         self._size = size
         self._strict = strict
+        self._stem = f"{_stem(table)}.{prefix}"
         self._part: JsonLinesPart | ParquetPart | None = None
         #: rows in the open part
         self._rows = 0
@@ -42,7 +54,7 @@ class PartWriter:
     def write(self, rows: Sequence[Row]) -> None:
         """Write rows; in JSON lines, as one line."""
         if self._part is None:
-            name = f"{_stem(self._table)}.{len(self._closed) + 1:05d}.{_SUFFIXES[self._format]}"
+            name = f"{self._stem}{len(self._closed) + 1:05d}.{_SUFFIXES[self._format]}"
             file = PartFile(self._folder / name)
             self._part = _PARTS[self._format](file, self._table, strict=self._strict)
         self._part.write(rows)

@@ -99,6 +99,8 @@ class Dumps(Section):
     """Formats of the files; each has all rows. `databus dump` reads `jsonl`, and the sink loads `parquet` faster."""
     part_size: Size = 64 * 2**20
     """Size, before compression, at which a file in format `jsonl` is closed and the next one begun."""
+    connections: Annotated[int, Field(ge=1, le=64)] = 2
+    """How many tables, or parts of a large table, are read at the same time, each over a connection of its own."""
     url: HttpUrl = "http://127.0.0.1:8080"
     """Where the sink, the command `databus dump`, and a reader that starts at a dump find the dump API."""
     listen: HostPort = "127.0.0.1:8080"
