@@ -15,6 +15,7 @@ from databus_core.settings import Settings
 from databus_core.source_connection import connect_source
 from databus_dump_api.progress import Progress
 from databus_dump_api.rows import write_tables
+from databus_dump_api.snapshot import limits_of
 from databus_dump_api.table_copy import TableCopy
 from databus_dump_api.tables import PublishedTable, publishing_rule, read_state
 
@@ -53,7 +54,7 @@ async def write(task: DumpTask, clock: Clock) -> int:
         copy = TableCopy(settings.dumps, Path(task.folder), state, PublishedTable(settings, rule, state.table))
         await copy.divide(catalog)
         views = await stack.enter_async_context(open_views(settings.source, host, task.connections))
-        files = await write_tables([copy], views, catalog, Progress())
+        files = await write_tables([copy], views, catalog, limits_of(settings), Progress())
     return sum(file.rows for file in files)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from common.waiting import eventually
 from databus_binlog.row_batch import RowBatch
+from databus_changes.snapshot.limits import ReadLimits
 from databus_core.errors import SourceUnavailable
 from databus_core.events import Column, Table
 from databus_core.manifest import DumpFile
@@ -56,7 +57,8 @@ def copy_of(folder: Path, name: str, ranges: list[str]) -> TableCopy:
 
 
 async def write(tables: list[TableCopy], *views: FakeView) -> list[DumpFile]:
-    return await write_tables(tables, cast(Any, views), cast(Any, None), Progress())
+    limits = ReadLimits(SETTINGS.source, "dumps", rows_per_second=None, replica_lag=0)
+    return await write_tables(tables, cast(Any, views), cast(Any, None), limits, Progress())
 
 
 def names_in(folder: Path) -> list[str]:
@@ -115,3 +117,22 @@ async def test_an_error_of_one_view_interrupts_the_others(tmp_path: Path, checke
         await write([copy_of(tmp_path, "a", [""]), copy_of(tmp_path, "b", [""])], waiting, failing)
     assert (waiting.closed, failing.closed) == (1, 1)
     assert checked == []
+
+
+async def test_rows_are_read_within_the_limits(tmp_path: Path, checked: list[str]) -> None:
+    class Counting(ReadLimits):
+        rows = 0
+
+        def count(self, rows: int) -> None:
+            self.rows += rows
+
+        async def wait(self) -> None:
+            waited.append(self.rows)
+
+    waited: list[int] = []
+    limits = Counting(SETTINGS.source, "dumps", rows_per_second=1, replica_lag=0)
+    view = FakeView(lambda: asyncio.sleep(0))
+    tables = [copy_of(tmp_path, "a", [""]), copy_of(tmp_path, "b", [""])]
+    await write_tables(tables, cast(Any, [view]), cast(Any, None), limits, Progress())
+    assert waited == [3, 6]
+    assert checked == ["a", "b"]

@@ -60,7 +60,8 @@ class LogEvent(StrEnum):
         "snapshot_incomplete",
         "The snapshot ended without its last table: no record has the marker `last`.",
     )
-    BACKFILL_WAITS = "backfill_waits", "A backfill waits for the database or replicas."
+    BACKFILL_WAITS = "backfill_waits", "A backfill waits for the database."
+    READING_WAITS = "reading_waits", "A backfill or a dump waits for replicas, because of their setting `replica_lag`."
     REQUESTS_NOT_READ = "requests_not_read", "Requests of backfills cannot be read from Kafka now; changes flow on."
     TABLE_PARKED = "table_parked", "A table is in doubt; its changes are left out until it is loaded again."
     TRANSACTION_SKIPPED = "transaction_skipped", "An operator has skipped a transaction: its rows become dead letters."

@@ -10,6 +10,7 @@ from contextlib import aclosing
 
 from databus_binlog.row_batch import RowBatch
 from databus_binlog.session import Session
+from databus_changes.snapshot.limits import ReadLimits
 from databus_changes.snapshot.select import select
 from databus_changes.snapshot.views import View
 from databus_core.manifest import DumpFile
@@ -24,7 +25,7 @@ _CHUNK = 2**20
 
 
 async def write_tables(
-    tables: Sequence[TableCopy], views: Sequence[View], catalog: Session, counted: Progress
+    tables: Sequence[TableCopy], views: Sequence[View], catalog: Session, limits: ReadLimits, counted: Progress
 ) -> list[DumpFile]:
     """Write the files of all tables. Raises SchemaMismatch if DDL has changed a table meanwhile."""
     shares = deque((table, number) for table in tables for number in range(len(table.ranges)))
@@ -33,21 +34,25 @@ async def write_tables(
     async def read(view: View) -> None:
         while shares:
             table, number = shares.popleft()
-            if table.complete(number, await _write_rows(view, table, number, counted)):
+            if table.complete(number, await _write_rows(view, table, number, limits, counted)):
                 async with checking:
                     await require_unchanged(catalog, table.state)
             await view.release_table()
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            for view in views:
-                tasks.create_task(read(view))
+            watching = tasks.create_task(limits.watch())
+            reading = [tasks.create_task(read(view)) for view in views]
+            await asyncio.wait(reading)
+            watching.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None  # the other views were only interrupted
     return [file for table in tables for file in table.files()]
 
 
-async def _write_rows(view: View, table: TableCopy, number: int, counted: Progress) -> list[DumpFile]:
+async def _write_rows(
+    view: View, table: TableCopy, number: int, limits: ReadLimits, counted: Progress
+) -> list[DumpFile]:
     parts = table.parts(number)
 
     def write(chunk: Sequence[RowBatch]) -> int:
@@ -63,7 +68,10 @@ async def _write_rows(view: View, table: TableCopy, number: int, counted: Progre
         async with aclosing(view.batches(select(table.state.table, table.ranges[number]))) as batches:
             async for chunk in _chunks(batches):
                 written = await uninterrupted(asyncio.to_thread(write, chunk))
-                counted.add(read=sum(batch.count for batch in chunk), written=written)
+                read = sum(batch.count for batch in chunk)
+                counted.add(read=read, written=written)
+                limits.count(read)
+                await limits.wait()
         return [file for each in parts for file in await uninterrupted(asyncio.to_thread(each.close))]
     finally:
         for each in parts:

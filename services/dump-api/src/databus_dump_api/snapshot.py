@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from databus_changes.matching import with_declared_types
+from databus_changes.snapshot.limits import ReadLimits
 from databus_changes.snapshot.views import open_views
 from databus_core import kafka_client, names
 from databus_core.errors import InvalidSettings
@@ -60,7 +61,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Pr
             await copy.divide(catalog)
         counted.begin(sum(state.estimated_rows for state in states))
         async with open_views(settings.source, host, settings.dumps.connections) as views:
-            files = await write_tables(copies, views, catalog, counted)
+            files = await write_tables(copies, views, catalog, limits_of(settings), counted)
     return msgspec.structs.replace(
         manifest,
         state=State.COMPLETE,
@@ -96,3 +97,14 @@ def _published(settings: Settings, table: Table) -> PublishedTable:
     if rule is None:
         raise InvalidSettings(f"table {table.full_name} is no longer published; request a new dump")
     return PublishedTable(settings, rule, table)
+
+
+def limits_of(settings: Settings) -> ReadLimits:
+    """Return what bounds a dump."""
+    chosen = settings.dumps
+    return ReadLimits(
+        settings.source,
+        "dumps",
+        rows_per_second=chosen.rows_per_second,
+        replica_lag=chosen.replica_lag,
+    )
