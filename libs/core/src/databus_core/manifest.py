@@ -39,6 +39,8 @@ class FileFormat(StrEnum):
     JSONL = "jsonl"
     #: Parquet, compressed with zstd: the table's columns, with the text that JSON lines have in base64
     PARQUET = "parquet"
+    #: Parquet whose columns have types, as far as these have all values
+    PARQUET_TYPED = "parquet-typed"
 
 
 class DumpFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,12 @@ from databus_dump_api.dumps import DumpManager
 
 log = get_logger(__name__)
 
-MEDIA_TYPES = {FileFormat.JSONL: "application/zstd", FileFormat.PARQUET: "application/vnd.apache.parquet"}
+_PARQUET = "application/vnd.apache.parquet"
+MEDIA_TYPES = {
+    FileFormat.JSONL: "application/zstd",
+    FileFormat.PARQUET: _PARQUET,
+    FileFormat.PARQUET_TYPED: _PARQUET,
+}
 
 
 class Download(FileResponse):

@@ -1,8 +1,8 @@
-"""Parts in the format `parquet`: the table's columns, with the canonical text of their values, compressed with zstd.
+"""Parts in the formats `parquet` and `parquet-typed`: the table's columns, compressed with zstd.
 
-A value is what JSON lines have in base64, so whoever reads either has the same bytes. Text and numbers are Parquet
-strings; values of binary types, and all values of tables with `compat: strict`, whose text may be in any character set,
-are byte arrays.
+In `parquet` a value is what JSON lines have in base64, so whoever reads either has the same bytes. Text and numbers are
+Parquet strings; values of binary types, and all values of tables with `compat: strict`, whose text may be in any
+character set, are byte arrays. What differs in `parquet-typed` is in `parquet_types`.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ import pyarrow
 from pyarrow import parquet
 
 from databus_core.events import Column, Row, Table
+from databus_dump_api.parquet_types import typed_column
 from databus_dump_api.part_file import PartFile
 from databus_messages.formats.columns import FLOATS, INTEGERS, LABELLED, TEMPORAL, TEXT
 from databus_messages.formats.databus_strict import strict_columns
@@ -27,10 +28,13 @@ _pack = msgspec.msgpack.Encoder().encode
 class ParquetPart:
     """Writes rows to one file."""
 
-    def __init__(self, file: PartFile, table: Table, *, strict: bool) -> None:
+    def __init__(self, file: PartFile, table: Table, *, strict: bool, typed: bool = False) -> None:
         self.file = file
+        self._table = table
+        self._typed = [typed_column(column) if typed else None for column in table.columns]
         self._texts = strict_columns(table) if strict else (None,) * len(table.columns)
-        types = [pyarrow.binary() if strict else _type(column) for column in table.columns]
+        self._text_types = [pyarrow.binary() if strict else _type(column) for column in table.columns]
+        types = [typed.type if typed else text for typed, text in zip(self._typed, self._text_types, strict=True)]
         self._schema = pyarrow.schema(list(zip((column.name for column in table.columns), types, strict=True)))
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd", store_schema=False)
         #: packed rows
@@ -69,8 +73,12 @@ class ParquetPart:
         self._batches, self._waiting = [], 0
         # No array is checked for UTF-8: the database may have other bytes.
         arrays = [
-            pyarrow.Array.from_buffers(field.type, count, list(map(pyarrow.py_buffer, buffers)), nulls)
-            for field, (*buffers, nulls) in zip(self._schema, found, strict=True)
+            pyarrow.Array.from_buffers(text_type, count, list(map(pyarrow.py_buffer, buffers)), nulls)
+            for text_type, (*buffers, nulls) in zip(self._text_types, found, strict=True)
+        ]
+        arrays = [
+            typed.convert(self._table, column, array) if typed else array
+            for typed, column, array in zip(self._typed, self._table.columns, arrays, strict=True)
         ]
         rows = pyarrow.Table.from_arrays(arrays, schema=self._schema)
         self._writer.write_table(rows, row_group_size=count)

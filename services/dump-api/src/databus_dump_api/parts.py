@@ -1,7 +1,8 @@
 """Part files: the rows of one table, in files of bounded size."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -15,11 +16,16 @@ from databus_dump_api.store import storage_errors
 
 #: file names are limited to 255 bytes; the rest is for the part number and the suffix
 _LONGEST_STEM = 200
-_PARTS: dict[FileFormat, type[JsonLinesPart | ParquetPart]] = {
+_PARTS: dict[FileFormat, Callable[..., JsonLinesPart | ParquetPart]] = {
     FileFormat.JSONL: JsonLinesPart,
     FileFormat.PARQUET: ParquetPart,
+    FileFormat.PARQUET_TYPED: partial(ParquetPart, typed=True),
 }
-_SUFFIXES = {FileFormat.JSONL: "jsonl.zst", FileFormat.PARQUET: "parquet"}
+_SUFFIXES = {
+    FileFormat.JSONL: "jsonl.zst",
+    FileFormat.PARQUET: "parquet",
+    FileFormat.PARQUET_TYPED: "typed.parquet",
+}
 
 
 class PartWriter:
@@ -44,7 +50,8 @@ class PartWriter:
         self._table = table
         self._format = file_format
         self._size = size
-        self._strict = strict
+        # Types are those of exact values.
+        self._strict = strict and file_format is not FileFormat.PARQUET_TYPED
         self._stem = f"{_stem(table)}.{prefix}"
         self._part: JsonLinesPart | ParquetPart | None = None
         #: rows in the open part

@@ -58,5 +58,8 @@ class TableCopy:
 
 def part_sizes(settings: Dumps) -> dict[FileFormat, int]:
     """Return the formats of a dump's files, and the size of a part in each."""
-    sizes = {FileFormat.JSONL: settings.part_size, FileFormat.PARQUET: _PARQUET_PART}
-    return {each: size for each, size in sizes.items() if each in settings.formats}
+    return {
+        each: settings.part_size if each is FileFormat.JSONL else _PARQUET_PART
+        for each in FileFormat
+        if each in settings.formats
+    }

@@ -95,7 +95,7 @@ class Dumps(Section):
     """Complete dumps to keep of each set of tables. After each new dump, older ones that nobody reads are deleted."""
     lease_ttl: Duration = 60.0
     """How long a client's lease, which prevents the deletion of a dump, lasts without renewal."""
-    formats: Annotated[list[Literal["jsonl", "parquet"]], Field(min_length=1)] = ["jsonl"]
+    formats: Annotated[list[Literal["jsonl", "parquet", "parquet-typed"]], Field(min_length=1)] = ["jsonl"]
     """Formats of the files; each has all rows. `databus dump` reads `jsonl`, and the sink loads `parquet` faster."""
     part_size: Size = 64 * 2**20
     """Size, before compression, at which a file in format `jsonl` is closed and the next one begun."""
