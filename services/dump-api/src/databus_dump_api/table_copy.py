@@ -14,6 +14,8 @@ from databus_dump_api.tables import PublishedTable, TableState
 
 #: bytes of a range. InnoDB may estimate twice as much as there is.
 _RANGE = 256 * 2**20
+#: rows of a range, however large they are, or however few the server believes there are
+_LEAST_ROWS = 1000
 #: bytes of a Parquet file at which the next one is begun
 _PARQUET_PART = 128 * 2**20
 
@@ -34,7 +36,7 @@ class TableCopy:
         """Find the ranges, if the table is large enough that several connections should read it."""
         state = self.state
         if self._settings.connections > 1 and state.estimated_bytes > _RANGE:
-            rows = state.estimated_rows * _RANGE // state.estimated_bytes
+            rows = max(_LEAST_ROWS, state.estimated_rows * _RANGE // state.estimated_bytes)
             self.ranges = await key_ranges(session, state.table, rows)
 
     def parts(self, number: int) -> list[PartWriter]:

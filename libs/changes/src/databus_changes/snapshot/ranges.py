@@ -14,6 +14,8 @@ from databus_core.events import Column, Table
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
 #: where EXPLAIN has the estimated number of rows
 _ROWS_COLUMN = {"mariadb": -2, "mysql": -3}
+#: After so many estimates, some seconds, ranges are not halved any more: they may be wrong for all we know.
+_MOST_ESTIMATES = 20_000
 
 
 async def key_ranges(session: Session, table: Table, rows: int) -> list[str]:
@@ -46,13 +48,14 @@ async def _pieces(
     session: Session, source: str, name: str, values: tuple[int, int], rows: int
 ) -> AsyncIterator[tuple[int, int]]:
     """Yield pieces of at most about `rows` rows, in order: the first value, and the estimated number of rows."""
-    pending = [values]
+    pending, estimates = [values], 0
     while pending:
         low, high = pending.pop()
         sql = f"EXPLAIN FORMAT=TRADITIONAL SELECT * FROM {source} WHERE {name} BETWEEN {low} AND {high}"  # noqa: S608 - name is quoted
         [plan] = await session.query(sql)
         estimate = int(plan[_ROWS_COLUMN[session.server.flavor]] or 0)
-        if estimate <= rows or low == high:
+        estimates += 1
+        if estimate <= rows or low == high or estimates >= _MOST_ESTIMATES:
             yield low, estimate
             continue
         middle = (low + high) // 2
