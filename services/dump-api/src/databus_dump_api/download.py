@@ -16,11 +16,9 @@ from databus_dump_api.dumps import DumpManager
 
 log = get_logger(__name__)
 
-_PARQUET = "application/vnd.apache.parquet"
+_PARQUET = (FileFormat.PARQUET, FileFormat.PARQUET_TYPED)
 MEDIA_TYPES = {
-    FileFormat.JSONL: "application/zstd",
-    FileFormat.PARQUET: _PARQUET,
-    FileFormat.PARQUET_TYPED: _PARQUET,
+    each: "application/vnd.apache.parquet" if each in _PARQUET else "application/zstd" for each in FileFormat
 }
 
 

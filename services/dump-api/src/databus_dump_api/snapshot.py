@@ -21,13 +21,14 @@ from databus_core.events import Table
 from databus_core.kafka_history import read_history
 from databus_core.kafka_progress import read_progress
 from databus_core.kafka_topics import partitions_of
-from databus_core.manifest import Manifest, State
+from databus_core.manifest import FileFormat, Manifest, State
 from databus_core.pipeline_host import connect_pipeline_host
 from databus_core.routes import fingerprint
 from databus_core.settings import Settings
 from databus_dump_api.progress import Progress
+from databus_dump_api.records import write_records
 from databus_dump_api.rows import write_tables
-from databus_dump_api.table_copy import TableCopy, part_sizes
+from databus_dump_api.table_copy import TableCopy
 from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, table_topics
 
 #: topic → partition → offset
@@ -62,10 +63,10 @@ async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Pr
         counted.begin(sum(state.estimated_rows for state in states))
         async with open_views(settings.source, host, settings.dumps.connections) as views:
             files = await write_tables(copies, views, catalog, limits_of(settings), counted)
-    return msgspec.structs.replace(
+    complete = msgspec.structs.replace(
         manifest,
         state=State.COMPLETE,
-        formats=tuple(part_sizes(settings.dumps)),
+        formats=tuple(each for each in FileFormat if each in settings.dumps.formats),
         completed=datetime.now(UTC),
         source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.identity}",
         position=views[0].position,
@@ -77,6 +78,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Pr
         tables=tuple(shown.table for shown in published),
         files=tuple(files),
     )
+    return msgspec.structs.replace(complete, files=(*files, *await write_records(settings, complete, folder)))
 
 
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:

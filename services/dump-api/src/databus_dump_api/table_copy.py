@@ -44,7 +44,7 @@ class TableCopy:
         prefix = f"{number + 1:05d}." if len(self.ranges) > 1 else ""
         return [
             PartWriter(self._folder, self.published.table, each, size, strict=self.published.strict, prefix=prefix)
-            for each, size in part_sizes(self._settings).items()
+            for each, size in _part_sizes(self._settings).items()
         ]
 
     def complete(self, number: int, files: list[DumpFile]) -> bool:
@@ -58,10 +58,11 @@ class TableCopy:
         return sorted(files, key=lambda file: file.format)
 
 
-def part_sizes(settings: Dumps) -> dict[FileFormat, int]:
-    """Return the formats of a dump's files, and the size of a part in each."""
-    return {
-        each: settings.part_size if each is FileFormat.JSONL else _PARQUET_PART
-        for each in FileFormat
-        if each in settings.formats
+def _part_sizes(settings: Dumps) -> dict[FileFormat, int]:
+    """Return the formats of files that are written while tables are read, and the size of a part in each."""
+    sizes = {
+        FileFormat.JSONL: settings.part_size,
+        FileFormat.PARQUET: _PARQUET_PART,
+        FileFormat.PARQUET_TYPED: _PARQUET_PART,
     }
+    return {each: size for each, size in sizes.items() if each in settings.formats}
