@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from databus_binlog import Position
-from databus_binlog.errors import MissingPrivilege, TableChanged
+from databus_binlog.errors import MissingPrivilege, ServerRefused, TableChanged
 from databus_binlog.row_batch import RowBatch
 from databus_binlog.session import Session
 from databus_changes.snapshot.connection import connect_snapshot
@@ -81,7 +81,7 @@ async def _start(source: Source, host: str, sessions: Sequence[Session]) -> Posi
         async with connect_snapshot(source, host) as session:
             try:
                 await block_commits(session)
-            except (MissingPrivilege, SourceUnavailable) as error:
+            except (MissingPrivilege, ServerRefused, SourceUnavailable) as error:  # before MariaDB 10.4: refused
                 text = "the dump uses one connection, because others commit all the time, and a lock was refused"
                 log.info(LogEvent.DUMP_NOT_PARALLEL, f"{text}: {error}")
                 return None

@@ -114,7 +114,7 @@ class Dumps(Section):
     """How many tables, or parts of a large table, are read at the same time, each over a connection of its own."""
     rows_per_second: Annotated[int, Field(ge=1)] | None = None
     """Limit of the rows that a dump reads from the database, over all connections; by default there is none."""
-    replica_lag: Interval = 0.0
+    replica_lag: Interval = 0
     """A dump pauses while a replica among `source.hosts` is further behind than this; 0: never."""
     url: HttpUrl = "http://127.0.0.1:8080"
     """Where the sink, the command `databus dump`, and a reader that starts at a dump find the dump API."""
