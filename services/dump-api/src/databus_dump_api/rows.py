@@ -65,8 +65,9 @@ async def _write_rows(
         return written
 
     try:
-        async with aclosing(view.batches(select(table.state.table, table.ranges[number]))) as batches:
-            async for chunk in _chunks(batches):
+        found = view.batches(select(table.state.table, table.ranges[number]))
+        async with aclosing(found) as batches, aclosing(_chunks(batches)) as chunks:
+            async for chunk in chunks:
                 written = await uninterrupted(asyncio.to_thread(write, chunk))
                 read = sum(batch.count for batch in chunk)
                 counted.add(read=read, written=written)
