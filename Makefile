@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-dump bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -84,13 +84,16 @@ golden: setup ## Write new binlogs, and from them the golden files and the guide
 docs: setup ## Write the tables of settings and of log events in docs/reference from the code
 	PYTHONPATH=tests $(BIN)/python -m reference
 
-bench: bench-decode bench-select bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)
+bench: bench-decode bench-select bench-dump bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
 
 bench-select: setup ## Measure a SELECT of whole tables (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/selects.py $(ARGS)
+
+bench-dump: setup ## Measure dumps beside mariadb-dump | zstd and mydumper (ARGS="--scale 0.1 --runs 1" for a quick look)
+	$(BIN)/python tests/bench/dump.py $(ARGS)
 
 bench-formats: setup ## Measure the formats' encoders (ARGS="--runs 1" for a quick look)
 	$(BIN)/python tests/bench/formats.py $(ARGS)

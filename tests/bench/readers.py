@@ -148,8 +148,8 @@ async def dumping(task: Task) -> AsyncIterator[EventStream]:
         yield await session.dump(Position(file=task.file, offset=4), server_id=SERVER_ID, follow=False)
 
 
-def run_script(script: str, task: Task) -> Run:
-    """Run a script of this folder on a task, in a new process."""
+def run_script(script: str, task: Any) -> Run:
+    """Run a script of this folder on a task, a dataclass, in a new process."""
     command = [sys.executable, str(Path(__file__).with_name(script))]
     done = subprocess.run(
         command, input=json.dumps(asdict(task)), stdout=subprocess.PIPE, text=True, check=True, timeout=600

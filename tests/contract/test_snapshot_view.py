@@ -14,7 +14,8 @@ from databus_binlog.session import Session
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.select import select
-from databus_changes.snapshot.view import open_view, start_current_view, start_view
+from databus_changes.snapshot.view import start_current_view, start_view
+from databus_changes.snapshot.views import open_views
 from databus_core.errors import SchemaMismatch
 from databus_core.events import Table
 from databus_core.settings import Source
@@ -143,7 +144,7 @@ async def test_ddl_behind_a_view_is_an_error_and_the_next_view_has_the_table(
     assert await count(session, table) == 1
     await session.query("COMMIT")
     with pytest.raises(SchemaMismatch, match="changed by DDL"):
-        async with open_view(settings, settings.hosts[0]) as view:
+        async with open_views(settings, settings.hosts[0]) as [view]:
             await execute("ALTER TABLE t ENGINE=InnoDB, FORCE")
             async for _ in view.batches(select(table)):
                 pass

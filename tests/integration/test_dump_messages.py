@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+import zstandard
 from aiokafka import AIOKafkaProducer
 
 from common.connections import Execute
@@ -16,7 +17,7 @@ from databus_core import names
 from databus_core.events import Column, Table
 from databus_core.kafka_history import encode_table
 from devstack import Server
-from integration.dump_api import Api, serving
+from integration.dump_api import Api, path_of, serving
 
 
 @asynccontextmanager
@@ -120,3 +121,52 @@ async def test_a_dump_that_cannot_be_printed_is_refused_with_one_line(
         await execute("ALTER TABLE t DROP COLUMN mail")
         failed = await api.take_dump(state="failed")
         assert f"dump {failed['id']} is failed, not complete: publisher.routes: rule 1" in await refusal(failed["id"])
+
+
+async def test_files_in_other_formats_have_the_printed_records(
+    serve: Callable[..., Any], schema: str, execute: Execute, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    await execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(10), d DECIMAL(5,2))")
+    await execute("INSERT INTO a VALUES (1, 'one', 1.50), (2, NULL, NULL)")
+    await execute("CREATE TABLE b (id INT PRIMARY KEY)")
+    await execute("CREATE TABLE c (id INT PRIMARY KEY, t TIME(6))")
+    await execute("INSERT INTO c VALUES (1, '-838:59:59'), (2, '0:0:0.5')")
+    formats = ["debezium-json", "maxwell-json", "canal-json"]
+    async with serve(dumps={"formats": ["jsonl", *formats]}) as api:
+        manifest = await api.take_dump()
+        assert manifest["formats"] == ["jsonl", *formats]
+        async with listening(api) as run:
+            for each in formats:
+                assert await run(manifest["id"], "--format", each) == 0
+                printed, _ = capfdbinary.readouterr()
+                files = [file for file in manifest["files"] if file["format"] == each]
+                contents = [(await api.get(path_of(manifest, file["name"]))).content for file in files]
+                assert records(b"".join(map(unzip, contents))) == records(printed)
+                assert sum(file["rows"] for file in files) == 4
+                assert files[0]["name"] == f"{schema}.a.00001.{each}.zst"
+
+
+async def test_tables_with_compat_strict_have_no_files_in_other_formats(
+    serve: Callable[..., Any], execute: Execute
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (1)")
+    routes = [{"match": ["*.*"], "options": {"compat": "strict"}}]
+    async with serve(dumps={"formats": ["jsonl", "canal-json"]}, publisher={"routes": routes}) as api:
+        failed = await api.take_dump(state="failed")
+    assert "t: compat: strict loses information that canal-json needs" in failed["error"]
+
+
+def records(lines: bytes) -> list[Any]:
+    """Parse lines, without the times at which the records were made."""
+    found = [json.loads(line) for line in lines.splitlines()]
+    for record in found:
+        made = record["value"].get("payload", record["value"])
+        if "type" not in made or "bootstrap" not in made["type"]:  # Maxwell's `ts` is the dump's
+            for name in ("ts", "ts_ms", "ts_us", "ts_ns"):
+                made.pop(name, None)
+    return found
+
+
+def unzip(content: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompressobj().decompress(content)

@@ -24,11 +24,12 @@ PENDING = Manifest(id="d-1", pipeline="p", state=State.PENDING, created=datetime
 PROGRESS = DumpProgress(rows=250, bytes=2_000_000, estimated_rows=1000, eta_seconds=75.4)
 RUNNING = msgspec.structs.replace(PENDING, state=State.RUNNING, progress=PROGRESS)
 CANCELLED = msgspec.structs.replace(PENDING, state=State.CANCELLED, error="a client has cancelled it")
+FORMATS = (FileFormat.JSONL, FileFormat.PARQUET)
 COMPLETE = msgspec.structs.replace(
     PENDING,
     state=State.COMPLETE,
-    formats=(FileFormat.JSONL, FileFormat.PARQUET),
-    files=tuple(DumpFile(name=kind, format=kind, table="s.t", rows=1234, bytes=500, sha256="") for kind in FileFormat),
+    formats=FORMATS,
+    files=tuple(DumpFile(name=kind, format=kind, table="s.t", rows=1234, bytes=500, sha256="") for kind in FORMATS),
 )
 
 

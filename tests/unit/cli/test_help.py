@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from databus_cli.arguments.dump import FILE_FORMATS
 from databus_cli.command_line import COMMANDS, make_parser
+from databus_core.manifest import FileFormat
 
 
 def parsers(parser: argparse.ArgumentParser, *path: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -37,3 +39,7 @@ def test_every_example_is_a_valid_command_line(command: str) -> None:
         words = shlex.split(line.partition("   ")[0].partition(" | ")[0].partition(" > ")[0].partition(" >> ")[0])
         if "--help" not in words and "COMMAND" not in words and "$(" not in line:
             make_parser(COMMANDS).parse_args(words[1:])
+
+
+def test_every_format_of_a_dump_can_be_downloaded() -> None:
+    assert list(FileFormat) == list(FILE_FORMATS)

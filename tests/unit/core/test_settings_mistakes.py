@@ -38,6 +38,7 @@ IN_FILE = {
     "example shop.* or shop.orders, not 'customers'",
     "dumps: {storage: 's3://dumps'}": "dumps.storage: must be a folder as a URL, for example "
     "file:///var/lib/databus/data, not 's3://dumps'",
+    "dumps: {formats: [parquet, canal-json]}": "dumps.formats: add jsonl: canal-json is made from it",
     "dumps: {url: 'dump-api:8080'}": "dumps.url: must be a URL that begins with http:// or https://, for example "
     "http://host:8080, not 'dump-api:8080'",
     "spark: {lake: 'file://lake'}": "spark.lake: must be a folder as a URL, for example file:///var/lib/databus/lake "

@@ -14,6 +14,7 @@ from databus.bookmark import Bookmark
 from databus.change import Change, Transaction
 from databus.changes import Changes
 from databus.client import Databus
+from databus.extras import of_extra
 from databus.stores import FileStore, SqliteStore, Store
 from databus_binlog import Position
 from databus_core.errors import (
@@ -29,10 +30,8 @@ from databus_core.errors import (
 
 def __getattr__(name: str) -> Any:
     """Import what needs an extra when it is used."""
-    if name in ("SqlStore", "apply"):
-        from databus import applying, sql_store  # noqa: PLC0415
-
-        return applying.apply if name == "apply" else sql_store.SqlStore
+    if module := {"SqlStore": "sql_store", "apply": "applying"}.get(name):
+        return getattr(of_extra(module, "sql"), name)
     raise AttributeError(f"module 'databus' has no attribute {name!r}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from databus.block import Block
 from databus.bookmark import Bookmark
 from databus.change import Change, Transaction
+from databus.extras import of_extra
 from databus.records import RecordReader
 from databus.snapshot import leased_rows
 from databus.source import Source
@@ -19,7 +20,7 @@ from databus_core.errors import InvalidSettings, RetryableError, RulesDiffer
 from databus_core.outages import Outages
 
 if TYPE_CHECKING:
-    from databus.arrow import ChangeBatch
+    from databus.arrow import BatchBuilder, ChangeBatch
 
 #: pauses, in seconds, between attempts to reach a service: each is twice as long as the one before, up to the last
 _FIRST_PAUSE, _LAST_PAUSE = 0.5, 30.0
@@ -75,8 +76,7 @@ class Changes:
         return self._opener.kept(self._batches(rows))
 
     async def _batches(self, rows: int) -> "AsyncGenerator[ChangeBatch]":
-        from databus.arrow import BatchBuilder  # noqa: PLC0415  # pyarrow is an extra
-
+        make: type[BatchBuilder] = of_extra("arrow", "arrow").BatchBuilder
         batch: BatchBuilder | None = None
         async with aclosing(self._blocks()) as blocks:
             async for block, trail in blocks:
@@ -84,7 +84,7 @@ class Changes:
                     continue
                 if batch:
                     yield batch.build()
-                batch = BatchBuilder(block, trail) if block else None
+                batch = make(block, trail) if block else None
 
     async def _changes(self) -> AsyncGenerator[Change]:
         async with aclosing(self._blocks()) as blocks:

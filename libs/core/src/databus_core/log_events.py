@@ -60,7 +60,8 @@ class LogEvent(StrEnum):
         "snapshot_incomplete",
         "The snapshot ended without its last table: no record has the marker `last`.",
     )
-    BACKFILL_WAITS = "backfill_waits", "A backfill waits for the database or replicas."
+    BACKFILL_WAITS = "backfill_waits", "A backfill waits for the database."
+    READING_WAITS = "reading_waits", "A backfill or a dump waits for replicas, because of their setting `replica_lag`."
     REQUESTS_NOT_READ = "requests_not_read", "Requests of backfills cannot be read from Kafka now; changes flow on."
     TABLE_PARKED = "table_parked", "A table is in doubt; its changes are left out until it is loaded again."
     TRANSACTION_SKIPPED = "transaction_skipped", "An operator has skipped a transaction: its rows become dead letters."
@@ -88,6 +89,7 @@ class LogEvent(StrEnum):
     DUMP_COMPLETED = "dump_completed", "A dump is complete and can be read."
     DUMP_FAILED = "dump_failed", "A dump failed; the text says why."
     DUMP_BLOCKS_DDL = "dump_blocks_ddl", "A privilege is missing, so DDL on a dumped table waits until the dump ends."
+    DUMP_NOT_PARALLEL = "dump_not_parallel", "A dump uses only one of `dumps.connections`; the text says why."
     LEASE_NOT_RENEWED = "lease_not_renewed", "A lease was not renewed; its dump may be deleted during the download."
     LEASE_NOT_RELEASED = "lease_not_released", "A lease was not released after a download; it expires by itself."
     REQUEST_FAILED = "request_failed", "An HTTP request failed with an unknown error: a bug, please report it."

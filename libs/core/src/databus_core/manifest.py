@@ -39,6 +39,12 @@ class FileFormat(StrEnum):
     JSONL = "jsonl"
     #: Parquet, compressed with zstd: the table's columns, with the text that JSON lines have in base64
     PARQUET = "parquet"
+    #: Parquet whose columns have types, as far as these have all values
+    PARQUET_TYPED = "parquet-typed"
+    #: records of a format of the publisher as JSON lines, compressed with zstd; made from the dump's JSONL files
+    DEBEZIUM_JSON = "debezium-json"
+    MAXWELL_JSON = "maxwell-json"
+    CANAL_JSON = "canal-json"
 
 
 class DumpFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,24 +11,30 @@ from libc.string cimport memcpy
 def json_base64(rows not None):
     """See json_base64.pyi."""
     cdef Py_buffer view
+    cdef Py_ssize_t size
+    cdef char* out
     cdef bytes text
     PyObject_GetBuffer(rows, &view, PyBUF_SIMPLE)
     try:
-        text = PyBytes_FromStringAndSize(NULL, measure(cursor_of(&view)))
-        write(cursor_of(&view), PyBytes_AS_STRING(text))
+        with nogil:
+            size = measure(cursor_of(&view))
+        text = PyBytes_FromStringAndSize(NULL, size)
+        out = PyBytes_AS_STRING(text)
+        with nogil:
+            write(cursor_of(&view), out)
     finally:
         PyBuffer_Release(&view)
     return text
 
 
-cdef Cursor cursor_of(const Py_buffer* view) noexcept:
+cdef Cursor cursor_of(const Py_buffer* view) noexcept nogil:
     cdef Cursor cursor
     cursor.at = <const uint8_t*> view.buf
     cursor.end = cursor.at + view.len
     return cursor
 
 
-cdef Py_ssize_t measure(Cursor cursor) except -1:
+cdef Py_ssize_t measure(Cursor cursor) except -1 nogil:
     """Check the rows, so that `write` need not, and return the size of the JSON text. Raises MalformedRows."""
     cdef Py_ssize_t count = read_array(&cursor), values, size, length
     size = 2 + max(count - 1, 0)
@@ -43,11 +49,11 @@ cdef Py_ssize_t measure(Cursor cursor) except -1:
                 size += 2 + base64_size(length)
             cursor.at += max(length, 0)
     if cursor.at != cursor.end:
-        refuse("there are bytes after the last row")
+        refuse(b"there are bytes after the last row")
     return size
 
 
-cdef void write(Cursor cursor, char* out) noexcept:
+cdef void write(Cursor cursor, char* out) noexcept nogil:
     cdef Py_ssize_t count = read_array(&cursor), values, length, row, column
     out[0] = b"["
     out += 1

@@ -25,23 +25,23 @@ cdef struct Cursor:
     const uint8_t* end
 
 
-cdef inline int refuse(str why) except -1:
+cdef inline int refuse(const char* why) except -1 with gil:
     from databus_wire.errors import MalformedRows
-    raise MalformedRows(why)
+    raise MalformedRows(why.decode())
 
 
-cdef inline Py_ssize_t read_number(Cursor* cursor, int size) except -1:
+cdef inline Py_ssize_t read_number(Cursor* cursor, int size) except -1 nogil:
     """Read a big-endian number of `size` bytes."""
     cdef Py_ssize_t value = 0
     if cursor.end - cursor.at < size:
-        refuse("the rows are cut off")
+        refuse(b"the rows are cut off")
     for _ in range(size):
         value = value << 8 | cursor.at[0]
         cursor.at += 1
     return value
 
 
-cdef inline Py_ssize_t read_array(Cursor* cursor) except -1:
+cdef inline Py_ssize_t read_array(Cursor* cursor) except -1 nogil:
     """Read the header of an array; return how many elements follow."""
     cdef uint8_t head = read_number(cursor, 1)
     if head & 0xF0 == Head.SMALL_ARRAY:
@@ -50,10 +50,10 @@ cdef inline Py_ssize_t read_array(Cursor* cursor) except -1:
         return read_number(cursor, 2)
     if head == Head.ARRAY32:
         return read_number(cursor, 4)
-    return refuse("rows must be arrays of arrays")
+    return refuse(b"rows must be arrays of arrays")
 
 
-cdef inline Py_ssize_t read_value(Cursor* cursor) except -2:
+cdef inline Py_ssize_t read_value(Cursor* cursor) except -2 nogil:
     """Read the header of a value; return how many bytes of text follow, NULL_VALUE, or ABSENT_VALUE.
 
     Refuse text that is cut off.
@@ -65,8 +65,8 @@ cdef inline Py_ssize_t read_value(Cursor* cursor) except -2:
     if not Head.BIN8 <= head <= Head.BIN32:
         if head == Head.FALSE:
             return ABSENT_VALUE
-        refuse("a value must be bytes or NULL, or absent")
+        refuse(b"a value must be bytes or NULL, or absent")
     length = read_number(cursor, 1 << (head - Head.BIN8))
     if length > cursor.end - cursor.at:
-        refuse("the rows are cut off")
+        refuse(b"the rows are cut off")
     return length

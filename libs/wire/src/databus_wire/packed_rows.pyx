@@ -63,5 +63,5 @@ cdef list unpacked(const uint8_t* start, Py_ssize_t size):
             cursor.at += length
         rows.append(row)
     if cursor.at != cursor.end:
-        refuse("there are bytes after the last row")
+        refuse(b"there are bytes after the last row")
     return rows

@@ -40,13 +40,13 @@ cdef class RowReader:
                 values[i].text, values[i].size = <const char*> self.cursor.at, size
                 self.cursor.at += size
             elif size == ABSENT_VALUE:
-                refuse("a value is absent, and JSON objects have no mark for that")
+                refuse(b"a value is absent, and JSON objects have no mark for that")
         return self.require_end()
 
     cdef int require_end(self) except -1:
         """Raise MalformedRows if the last row was read and more bytes follow."""
         if self.read == self.count and self.cursor.at != self.cursor.end:
-            refuse("there are bytes after the last row")
+            refuse(b"there are bytes after the last row")
         return 0
 
 

@@ -16,7 +16,10 @@ from databus_dump_api.dumps import DumpManager
 
 log = get_logger(__name__)
 
-MEDIA_TYPES = {FileFormat.JSONL: "application/zstd", FileFormat.PARQUET: "application/vnd.apache.parquet"}
+_PARQUET = (FileFormat.PARQUET, FileFormat.PARQUET_TYPED)
+MEDIA_TYPES = {
+    each: "application/vnd.apache.parquet" if each in _PARQUET else "application/zstd" for each in FileFormat
+}
 
 
 class Download(FileResponse):

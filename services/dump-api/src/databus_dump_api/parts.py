@@ -4,49 +4,83 @@ import re
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any, Protocol
 
 from databus_core import durable
 from databus_core.events import Row, Table
 from databus_core.manifest import DumpFile, FileFormat
-from databus_dump_api.json_lines import JsonLinesPart
+from databus_dump_api.json_lines import JsonLinesPart, RecordsPart
 from databus_dump_api.parquet import ParquetPart
 from databus_dump_api.part_file import PartFile
 from databus_dump_api.store import storage_errors
 
 #: file names are limited to 255 bytes; the rest is for the part number and the suffix
 _LONGEST_STEM = 200
-_PARTS: dict[FileFormat, type[JsonLinesPart | ParquetPart]] = {
-    FileFormat.JSONL: JsonLinesPart,
-    FileFormat.PARQUET: ParquetPart,
+_SUFFIXES = {
+    FileFormat.JSONL: "jsonl.zst",
+    FileFormat.PARQUET: "parquet",
+    FileFormat.PARQUET_TYPED: "typed.parquet",
 }
-_SUFFIXES = {FileFormat.JSONL: "jsonl.zst", FileFormat.PARQUET: "parquet"}
+
+
+class _Part(Protocol):
+    """A file that is being written."""
+
+    file: PartFile
+
+    @property
+    def size(self) -> int: ...
+    def write(self, rows: Any) -> None: ...
+    def finish(self) -> None: ...
+    def abandon(self) -> None: ...
 
 
 class PartWriter:
     """Writes a table's rows to part files of one format and of about `size` bytes, JSON lines before compression.
 
+    prefix: text before the number in a file's name.
+
     All methods block, and raise StorageFull or StorageUnavailable. The files are durable once `close` has returned.
     """
 
-    def __init__(self, folder: Path, table: Table, file_format: FileFormat, size: int, *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        table: Table,
+        file_format: FileFormat,
+        size: int,
+        *,
+        strict: bool = False,
+        prefix: str = "",
+    ) -> None:
         self._folder = folder
         self._table = table
         self._format = file_format
         self._size = size
-        self._strict = strict
-        self._part: JsonLinesPart | ParquetPart | None = None
+        # Types are those of exact values.
+        self._strict = strict and file_format is not FileFormat.PARQUET_TYPED
+        self._stem = f"{_stem(table)}.{prefix}"
+        self._suffix = _SUFFIXES.get(file_format, f"{file_format}.zst")
+        self._part: _Part | None = None
         #: rows in the open part
         self._rows = 0
         self._closed: list[DumpFile] = []
 
     def write(self, rows: Sequence[Row]) -> None:
         """Write rows; in JSON lines, as one line."""
+        self._write(rows, len(rows))
+
+    def write_records(self, records: Sequence[bytes], count: int) -> None:
+        """Write lines with the records of `count` rows, in a format of records."""
+        self._write(records, count)
+
+    def _write(self, content: Sequence[Row] | Sequence[bytes], count: int) -> None:
         if self._part is None:
-            name = f"{_stem(self._table)}.{len(self._closed) + 1:05d}.{_SUFFIXES[self._format]}"
+            name = f"{self._stem}{len(self._closed) + 1:05d}.{self._suffix}"
             file = PartFile(self._folder / name)
-            self._part = _PARTS[self._format](file, self._table, strict=self._strict)
-        self._part.write(rows)
-        self._rows += len(rows)
+            self._part = _new_part(file, self._table, self._format, strict=self._strict)
+        self._part.write(content)
+        self._rows += count
         if self._part.size >= self._size:
             self._end_part(self._part)
 
@@ -63,7 +97,7 @@ class PartWriter:
         if self._part is not None:
             self._part.abandon()
 
-    def _end_part(self, part: JsonLinesPart | ParquetPart) -> None:
+    def _end_part(self, part: _Part) -> None:
         part.finish()
         part.file.close()
         described = DumpFile(
@@ -77,6 +111,14 @@ class PartWriter:
         )
         self._closed.append(described)
         self._part, self._rows = None, 0
+
+
+def _new_part(file: PartFile, table: Table, file_format: FileFormat, *, strict: bool) -> _Part:
+    if file_format is FileFormat.JSONL:
+        return JsonLinesPart(file, table, strict=strict)
+    if file_format in (FileFormat.PARQUET, FileFormat.PARQUET_TYPED):
+        return ParquetPart(file, table, strict=strict, typed=file_format is FileFormat.PARQUET_TYPED)
+    return RecordsPart(file)
 
 
 def _stem(table: Table) -> str:

@@ -7,43 +7,42 @@ which is read next, covers all these records, and the server that the progress n
 the dump.
 """
 
-import asyncio
-from collections.abc import Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from databus_changes.matching import with_declared_types
-from databus_changes.snapshot.select import select
-from databus_changes.snapshot.view import View, open_view
+from databus_changes.snapshot.limits import ReadLimits
+from databus_changes.snapshot.views import open_views
 from databus_core import kafka_client, names
 from databus_core.errors import InvalidSettings
 from databus_core.events import Table
 from databus_core.kafka_history import read_history
 from databus_core.kafka_progress import read_progress
 from databus_core.kafka_topics import partitions_of
-from databus_core.manifest import DumpFile, FileFormat, Manifest, State
-from databus_core.metrics import DUMP_ROWS
+from databus_core.manifest import FileFormat, Manifest, State
 from databus_core.pipeline_host import connect_pipeline_host
 from databus_core.routes import fingerprint
 from databus_core.settings import Settings
-from databus_dump_api.parts import PartWriter
-from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, require_unchanged, table_topics
-from databus_wire.packed_rows import PackedRows
+from databus_dump_api.progress import Progress
+from databus_dump_api.records import write_records
+from databus_dump_api.rows import write_tables
+from databus_dump_api.table_copy import TableCopy
+from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, table_topics
 
 #: topic → partition → offset
 Offsets = dict[str, dict[int, int]]
 
-#: bytes of a Parquet file at which the next one is begun
-_PARQUET_PART = 128 * 2**20
-#: the session that reads definitions is idle while rows are read
-_LONG_IDLE = "SET SESSION wait_timeout = 2147483"
+#: the session that reads definitions is idle while rows are read; MySQL would show sizes that are up to a day old
+_CATALOG_SESSION = {
+    "mariadb": "SET SESSION wait_timeout = 2147483",
+    "mysql": "SET SESSION wait_timeout = 2147483, information_schema_stats_expiry = 0",
+}
 
 
-async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest:
-    """Write all files of a dump into `folder` and return its complete manifest."""
+async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Progress) -> Manifest:
+    """Write all files of a dump into `folder`, count its rows, and return its complete manifest."""
     topics = (table_topics(settings, table) for table in manifest.tables)
     letters = names.dead_letter_topic(settings.name)
     offsets = await end_offsets(settings, {letters}.union(*topics))
@@ -51,28 +50,26 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
     progress = await read_progress(settings, to_end=True)
     history = await read_history(settings)
     async with connect_pipeline_host(settings.source, progress) as (host, catalog):
-        await catalog.query(_LONG_IDLE)
+        await catalog.query(_CATALOG_SESSION[catalog.server.flavor])
         states = [await read_state(catalog, table) for table in manifest.tables]
         tables = [
             with_declared_types(table, history.tables.get((table.schema, table.name)))
             for table in (state.table for state in states)
         ]
         published = [_published(settings, table) for table in tables]
-        sizes = _part_sizes(settings)
-        files: list[DumpFile] = []
-        async with open_view(settings.source, host) as view:
-            for state, shown in zip(states, published, strict=True):
-                parts = [PartWriter(folder, shown.table, *each, strict=shown.strict) for each in sizes.items()]
-                files += await _write_rows(view, state.table, shown, parts)
-                await require_unchanged(catalog, state)
-                await view.release_table()
-    return msgspec.structs.replace(
+        copies = [TableCopy(settings.dumps, folder, *each) for each in zip(states, published, strict=True)]
+        for copy in copies:
+            await copy.divide(catalog)
+        counted.begin(sum(state.estimated_rows for state in states))
+        async with open_views(settings.source, host, settings.dumps.connections) as views:
+            files = await write_tables(copies, views, catalog, limits_of(settings), counted)
+    complete = msgspec.structs.replace(
         manifest,
         state=State.COMPLETE,
-        formats=tuple(sizes),
+        formats=tuple(each for each in FileFormat if each in settings.dumps.formats),
         completed=datetime.now(UTC),
         source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.identity}",
-        position=view.position,
+        position=views[0].position,
         kafka_offsets=offsets,
         dead_letter_offset=letters_end,
         # Before the reader has begun, a reset has an ordinal, but nobody knows where the changes after it begin.
@@ -81,6 +78,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         tables=tuple(shown.table for shown in published),
         files=tuple(files),
     )
+    return msgspec.structs.replace(complete, files=(*files, *await write_records(settings, complete, folder)))
 
 
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
@@ -103,23 +101,12 @@ def _published(settings: Settings, table: Table) -> PublishedTable:
     return PublishedTable(settings, rule, table)
 
 
-def _part_sizes(settings: Settings) -> dict[FileFormat, int]:
-    """Return the formats of a dump's files, and the size of a part in each."""
-    sizes = {FileFormat.JSONL: settings.dumps.part_size, FileFormat.PARQUET: _PARQUET_PART}
-    return {each: size for each, size in sizes.items() if each in settings.dumps.formats}
-
-
-async def _write_rows(
-    view: View, table: Table, published: PublishedTable, parts: Sequence[PartWriter]
-) -> list[DumpFile]:
-    try:
-        async with aclosing(view.batches(select(table))) as batches:
-            async for batch in batches:
-                if rows := published.rows(PackedRows(batch.rows)):
-                    for each in parts:
-                        await asyncio.to_thread(each.write, rows)
-                    DUMP_ROWS.inc(len(rows))
-        return [file for each in parts for file in await asyncio.to_thread(each.close)]
-    finally:
-        for each in parts:
-            each.abandon()
+def limits_of(settings: Settings) -> ReadLimits:
+    """Return what bounds a dump."""
+    chosen = settings.dumps
+    return ReadLimits(
+        settings.source,
+        "dumps",
+        rows_per_second=chosen.rows_per_second,
+        replica_lag=chosen.replica_lag,
+    )

@@ -21,12 +21,17 @@ async def unlock_writes(session: Session) -> None:
     await _release(session, "UNLOCK TABLES")
 
 
-async def pass_commits(session: Session) -> None:
-    """Wait until the commits that are running have ended. On MariaDB only; needs RELOAD, and ends a view.
+async def block_commits(session: Session) -> None:
+    """Block all commits on MariaDB after those that are running. Closing the connection releases them. Needs RELOAD.
 
     Unlike the global read lock, this waits for no statement that writes, except DDL.
     """
     await _take(session, "BACKUP STAGE START", "BACKUP STAGE BLOCK_COMMIT")
+
+
+async def pass_commits(session: Session) -> None:
+    """Wait until the commits that are running have ended. On MariaDB only; needs RELOAD, and ends a view."""
+    await block_commits(session)
     await _release(session, "BACKUP STAGE END")
 
 

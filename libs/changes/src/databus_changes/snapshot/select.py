@@ -22,12 +22,17 @@ class Select:
     conversions: tuple[Conversion, ...]
 
 
-def select(table: Table) -> Select:
-    """Build the query for all columns in table order. The rows are in primary-key order, if there is such a key."""
+def select(table: Table, condition: str = "") -> Select:
+    """Build the query for all columns in table order, of the rows that meet an SQL condition, or of all.
+
+    The rows are in primary-key order, if there is such a key.
+    """
     # Without FORCE INDEX the server may scan the table and sort it on disk before it sends the first row.
     order = ", ".join(quoted(table.columns[index].name) for index in table.primary_key)
-    ordered = f" FORCE INDEX (PRIMARY) ORDER BY {order}" if order else ""
-    sql = f"SELECT {select_list(table)} FROM {quoted_name(table)}{ordered}"  # noqa: S608 - names are quoted
+    index, ordered = (" FORCE INDEX (PRIMARY)", f" ORDER BY {order}") if order else ("", "")
+    where = f" WHERE {condition}" if condition else ""
+    source = f"{quoted_name(table)}{index}{where}"
+    sql = f"SELECT {select_list(table)} FROM {source}{ordered}"  # noqa: S608 - names are quoted
     return Select(sql, conversions(table))
 
 

@@ -1,39 +1,32 @@
-"""A consistent snapshot of the database (an InnoDB read view), opened together with its binlog position.
+"""Opens consistent snapshots of the database (InnoDB read views) in sessions, together with their binlog position.
 
 MariaDB reports the binlog position that a read view belongs to. A read view contains the transactions that the engine
 has committed. The binlog, and with it Kafka, may already be ahead, so a view that is behind the end of the binlog is
 replaced by a new one. On MySQL, a global read lock covers the two statements that open the view and read the position.
-The server grants this lock after running commits have ended, so the view is not behind the binlog.
+The server grants this lock after running commits have ended, so the view is not behind the binlog. Under such a lock,
+and on a MariaDB that commits nothing meanwhile, several sessions open views of one position.
 
 MariaDB's position may be ahead of the view by XA COMMITs. If it executes any, it is locked as MySQL is. A view that
 only has to contain everything before a position is opened again after the engine has committed them (`xa_commits`).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from databus_binlog import MariaDbGtidPosition, Position
-from databus_binlog.errors import InvalidPosition, MissingPrivilege, TableChanged
-from databus_binlog.row_batch import RowBatch
+from databus_binlog.errors import InvalidPosition
 from databus_binlog.session import Session
 from databus_changes.place import reached
-from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.locks import lock_writes, unlock_writes
-from databus_changes.snapshot.select import Select
 from databus_changes.snapshot.xa_commits import executes_xa, finish_xa_commits, lock_without_xa_commits
-from databus_core.errors import SchemaMismatch, SourceNotReady, SourceUnavailable
-from databus_core.log_events import LogEvent
-from databus_core.logs import get_logger
-from databus_core.settings import Source
-
-log = get_logger(__name__)
+from databus_core.errors import SourceNotReady, SourceUnavailable
 
 #: seconds to wait until MariaDB has committed what is in its binlog; a commit may wait for a semi-sync replica
 _COMMIT_TIMEOUT = 60
 _COMMIT_PAUSE = 0.01
+#: how often several sessions' views may have different positions before they are opened otherwise
+_MOST_DIFFERENCES = 20
 _START = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 #: Reads three times the position of a MariaDB view, and how many XA COMMITs the server has begun: see `_start_one`.
 _STATUS = " UNION ALL ".join(
@@ -45,43 +38,6 @@ _STATUS = " UNION ALL ".join(
 )
 
 
-@dataclass(frozen=True)
-class View:
-    """An open read view: all rows are as of `position`."""
-
-    position: Position
-    _session: Session
-
-    async def batches(self, select: Select) -> AsyncGenerator[RowBatch, None]:
-        """Stream a table's rows in batches of about 64 KiB. DDL on the table waits at least until `release_table`."""
-        await self._session.query("SAVEPOINT before_table")
-        try:
-            async with aclosing(self._session.select(select.sql, select.conversions)) as batches:
-                async for batch in batches:
-                    yield batch
-        except TableChanged as error:
-            raise SchemaMismatch("a table was changed by DDL during the dump; request a new dump") from error
-
-    async def release_table(self) -> None:
-        """Release the metadata lock on the table read last, so that DDL on it can proceed; the view stays open.
-
-        If `_disable_binlog` was not permitted, MariaDB keeps the lock until the view is closed.
-        """
-        await self._session.query("ROLLBACK TO SAVEPOINT before_table")
-
-
-@asynccontextmanager
-async def open_view(source: Source, host: str) -> AsyncIterator[View]:
-    """Open a view that contains everything that is in the binlog now, on a new connection to `host`.
-
-    Raises SourceUnavailable, SourceNotReady or another FatalError.
-    """
-    async with connect_snapshot(source, host) as session:
-        if session.server.flavor == "mariadb":
-            await _disable_binlog(session)
-        yield View(await start_current_view(session), session)
-
-
 async def start_current_view(session: Session) -> Position:
     """Open a view that contains everything that is in the binlog now, in place of the session's previous one.
 
@@ -89,12 +45,24 @@ async def start_current_view(session: Session) -> Position:
     moment, and needs RELOAD.
     """
     if session.server.flavor == "mysql":
-        return await _start_mysql(session)
-    view, executes_xa = await _start_behind(session, await session.current_position())
-    if executes_xa:
-        await lock_without_xa_commits(session)
-        view = await _start_locked(session, partial(_log_end, session))
-    return Position(await _gtids_at(session, view), view.file, view.offset)
+        return await start_under_lock([session])
+    started = await start_behind([session], await session.current_position())
+    if started is None or started[1]:
+        return await start_under_lock([session])
+    return await with_gtids(session, started[0])
+
+
+async def start_under_lock(sessions: Sequence[Session]) -> Position:
+    """Open views of one position, which contain everything that is in the binlog, under a global read lock.
+
+    Needs RELOAD.
+    """
+    first = sessions[0]
+    if first.server.flavor == "mysql":
+        await lock_writes(first)
+        return await _start_locked(sessions, first.current_position)
+    await lock_without_xa_commits(first)
+    return await with_gtids(first, await _start_locked(sessions, partial(_log_end, first)))
 
 
 async def needs_lock(session: Session) -> bool:
@@ -109,12 +77,12 @@ async def start_view(session: Session, end: Position) -> None:
     prepared. Raises SourceUnavailable if the server does not commit the transactions in time.
     """
     if session.server.flavor == "mariadb":
-        _, executes_xa = await _start_behind(session, end)
-        if executes_xa:
+        started = await start_behind([session], end)
+        if started is None or started[1]:
             await finish_xa_commits(session)
             await session.query(_START)
     elif not end.gtid_set:
-        await _start_mysql(session)
+        await start_under_lock([session])
     else:
         # The server adds a transaction to the set of executed ones after the engine has committed it.
         waiting = "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)"
@@ -124,23 +92,30 @@ async def start_view(session: Session, end: Position) -> None:
         await session.query(_START)
 
 
-async def _start_behind(session: Session, end: Position) -> tuple[Position, bool]:
-    """Open views until one contains everything before `end`. Return what `_start_one` returns of it."""
+async def start_behind(sessions: Sequence[Session], end: Position) -> tuple[Position, bool] | None:
+    """Open MariaDB views of one position that contain everything before `end`, in place of the sessions' previous ones.
+
+    Return what `_start_one` returns of them; None if they differ again and again, because others commit meanwhile.
+    """
+    differences = 0
     try:
         async with asyncio.timeout(_COMMIT_TIMEOUT):
-            while True:
-                started = await _start_one(session)
-                if started is None:
-                    continue
-                view, _ = started
-                if includes(view, end):
-                    return started
-                # The server searches a file for the GTIDs, so they are compared only if they have to be.
-                if includes(Position(await _gtids_at(session, view), view.file, view.offset), end):
-                    return started
-                await asyncio.sleep(_COMMIT_PAUSE)
+            while differences < _MOST_DIFFERENCES:
+                started, *others = await asyncio.gather(*map(_start_one, sessions))
+                if any(other != started for other in others):
+                    differences += 1
+                elif started is not None:
+                    if await _contains(sessions[0], started[0], end):
+                        return started
+                    await asyncio.sleep(_COMMIT_PAUSE)
     except TimeoutError as error:
         raise _not_committed(end) from error
+    return None
+
+
+async def _contains(session: Session, view: Position, end: Position) -> bool:
+    # The server searches a file for the GTIDs, so they are compared only if they have to be.
+    return includes(view, end) or includes(await with_gtids(session, view), end)
 
 
 async def _start_one(session: Session) -> tuple[Position, bool] | None:
@@ -163,9 +138,10 @@ async def _start_one(session: Session) -> tuple[Position, bool] | None:
     return Position("", files.pop(), int(offsets.pop())), answers["COM_XA_COMMIT"] != {"0"}
 
 
-async def _gtids_at(session: Session, view: Position) -> str:
+async def with_gtids(session: Session, view: Position) -> Position:
+    """Add the GTIDs to the position of a MariaDB view. The server searches a file for them."""
     try:
-        return await session.gtid_at(view.file, view.offset)
+        return Position(await session.gtid_at(view.file, view.offset), view.file, view.offset)
     except InvalidPosition as error:
         raise SourceNotReady(f"binlog file {view.file} was purged while a read view was opened; try again") from error
 
@@ -189,28 +165,12 @@ def _not_committed(end: Position) -> SourceUnavailable:
     )
 
 
-async def _disable_binlog(session: Session) -> None:
-    """Disable the session's binary logging, if permitted.
-
-    While it is enabled, MariaDB keeps the metadata locks of dumped tables until the view is closed.
-    """
-    try:
-        await session.query("SET SESSION sql_log_bin = 0")
-    except MissingPrivilege:
-        advice = "with BINLOG ADMIN granted to the user, it waits only until its table is read"
-        log.info(LogEvent.DUMP_BLOCKS_DDL, f"DDL on a dumped table waits until the dump ends; {advice}")
-
-
-async def _start_mysql(session: Session) -> Position:
-    await lock_writes(session)
-    return await _start_locked(session, session.current_position)
-
-
-async def _start_locked(session: Session, read_position: Callable[[], Awaitable[Position]]) -> Position:
-    """Open a view and read its position, in a session that has the global read lock. Release the lock."""
-    await session.query(_START)  # if a step fails, the connection is closed, which releases the lock
+async def _start_locked(sessions: Sequence[Session], read_position: Callable[[], Awaitable[Position]]) -> Position:
+    """Open views and read their position, while the first session has the global read lock. Release the lock."""
+    # If a step fails, the connection is closed, which releases the lock.
+    await asyncio.gather(*(session.query(_START) for session in sessions))
     position = await read_position()
-    await unlock_writes(session)
+    await unlock_writes(sessions[0])
     return position
 
 

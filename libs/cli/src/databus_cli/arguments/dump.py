@@ -8,6 +8,9 @@ from databus_cli.arguments.shared import add_action, add_actions, add_format_opt
 from databus_core.config_option import add_config
 from databus_messages.formats import known
 
+#: values of `databus_core.manifest.FileFormat`, whose import takes too long for `--help`
+FILE_FORMATS = ("jsonl", "parquet", "parquet-typed", "debezium-json", "maxwell-json", "canal-json")
+
 _DESCRIPTION = """\
 Work with the dumps of dump-api. A dump is a versioned snapshot of tables, with its exact position in the binlog.
 """
@@ -89,7 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     download.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="(default: the id of the dump)")
     add_tables(download, "these tables of the dump")
     download.add_argument(
-        "--format", choices=("jsonl", "parquet"), help="which files (default: the dump's first format)"
+        "--format", choices=FILE_FORMATS, metavar="FORMAT", help="which files (default: the dump's first format)"
     )
     messages = add_action(actions, "messages", "a dump's rows as records of a format", _MESSAGES, _MESSAGES_EPILOG)
     _add_dump(messages)

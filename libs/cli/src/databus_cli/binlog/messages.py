@@ -8,13 +8,14 @@ from databus_changes.tables import CapturedTables
 from databus_cli.binlog.choice import Choice
 from databus_cli.binlog.definitions import Definitions, flavor_of
 from databus_cli.binlog.translated import Translated
-from databus_cli.records import line_of, output_plan
+from databus_cli.records import output_plan
 from databus_core.errors import PoisonError
 from databus_core.events import Event
 from databus_core.settings.rules import Rule
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import DdlStatement, MessageSource
 from databus_messages.message import Message
+from databus_messages.record_lines import line_of
 
 #: the pipeline's name in the records
 NAME = "binlog"

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from databus_cli.dump.tables import selected_tables
-from databus_cli.records import line_of, output_plan
+from databus_cli.records import output_plan
 from databus_cli.selection import Selection
 from databus_cli.terminal import byte_progress
 from databus_core.dump_client import DumpApi
@@ -21,6 +21,7 @@ from databus_core.manifest import DumpFile, FileFormat, Manifest
 from databus_core.settings.rules import Rule
 from databus_messages.formats import AnyFormat
 from databus_messages.formats.base import MessageSource
+from databus_messages.record_lines import line_of
 from databus_messages.snapshots import snapshots
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from databus_cli.records import line_of
 from databus_messages.formats.base import KeyValueRecords, Record
+from databus_messages.record_lines import line_of
 
 
 @pytest.mark.parametrize(

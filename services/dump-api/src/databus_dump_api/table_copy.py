@@ -1,0 +1,68 @@
+"""A table while a dump reads it: in ranges of its primary key, if it is large, and into files of each format.
+
+The files of a range have numbers of their own. The manifest lists the ranges in the order of the key.
+"""
+
+from pathlib import Path
+
+from databus_binlog.session import Session
+from databus_changes.snapshot.ranges import key_ranges
+from databus_core.manifest import DumpFile, FileFormat
+from databus_core.settings.services import Dumps
+from databus_dump_api.parts import PartWriter
+from databus_dump_api.tables import PublishedTable, TableState
+
+#: bytes of a range. InnoDB may estimate twice as much as there is.
+_RANGE = 256 * 2**20
+#: rows of a range, however large they are, or however few the server believes there are
+_LEAST_ROWS = 1000
+#: bytes of a Parquet file at which the next one is begun
+_PARQUET_PART = 128 * 2**20
+
+
+class TableCopy:
+    """The ranges and the files of a table."""
+
+    def __init__(self, settings: Dumps, folder: Path, state: TableState, published: PublishedTable) -> None:
+        self._settings = settings
+        self._folder = folder
+        self.state = state
+        self.published = published
+        #: SQL conditions, in the order of the key; an empty one is for all rows
+        self.ranges = [""]
+        self._files: dict[int, list[DumpFile]] = {}
+
+    async def divide(self, session: Session) -> None:
+        """Find the ranges, if the table is large enough that several connections should read it."""
+        state = self.state
+        if self._settings.connections > 1 and state.estimated_bytes > _RANGE:
+            rows = max(_LEAST_ROWS, state.estimated_rows * _RANGE // state.estimated_bytes)
+            self.ranges = await key_ranges(session, state.table, rows)
+
+    def parts(self, number: int) -> list[PartWriter]:
+        """Make a writer for each format of a range's files."""
+        prefix = f"{number + 1:05d}." if len(self.ranges) > 1 else ""
+        return [
+            PartWriter(self._folder, self.published.table, each, size, strict=self.published.strict, prefix=prefix)
+            for each, size in _part_sizes(self._settings).items()
+        ]
+
+    def complete(self, number: int, files: list[DumpFile]) -> bool:
+        """Record the files of a range; return whether all ranges are complete."""
+        self._files[number] = files
+        return len(self._files) == len(self.ranges)
+
+    def files(self) -> list[DumpFile]:
+        """Return all files, by format and in the order of the key."""
+        files = [file for number in range(len(self.ranges)) for file in self._files[number]]
+        return sorted(files, key=lambda file: file.format)
+
+
+def _part_sizes(settings: Dumps) -> dict[FileFormat, int]:
+    """Return the formats of files that are written while tables are read, and the size of a part in each."""
+    sizes = {
+        FileFormat.JSONL: settings.part_size,
+        FileFormat.PARQUET: _PARQUET_PART,
+        FileFormat.PARQUET_TYPED: _PARQUET_PART,
+    }
+    return {each: size for each, size in sizes.items() if each in settings.formats}
