@@ -23,6 +23,13 @@ class State(StrEnum):
     COMPLETE = "complete"
     #: ended without a result; `error` is the reason
     FAILED = "failed"
+    #: ended without a result because a client cancelled it
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the dump stays in this state until it is deleted."""
+        return self not in (State.PENDING, State.RUNNING)
 
 
 class FileFormat(StrEnum):
@@ -48,6 +55,19 @@ class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     #: whether the values were written with the option `compat: strict`, whose texts lose information
     strict: bool = False
+
+
+class DumpProgress(msgspec.Struct, frozen=True):
+    """How far a running dump has come."""
+
+    #: rows written so far
+    rows: int
+    #: bytes of the files so far
+    bytes: int
+    #: rows of all tables, as the server estimates them; a rule may publish fewer
+    estimated_rows: int
+    #: seconds until the end at the present speed; null before the first row
+    eta_seconds: float | None = None
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +102,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[DumpFile, ...] = ()
     #: why the dump failed
     error: str | None = None
+    #: null unless the dump is running
+    progress: DumpProgress | None = None
 
     def files_of(self, tables: Iterable[Table], file_format: FileFormat) -> list[list[DumpFile]]:
         """List the files of each of these tables in one format, in the order of `tables`.

@@ -32,6 +32,7 @@ from databus_dump_api.problems import (
     UnknownFile,
     UnknownLease,
 )
+from databus_dump_api.progress import Progress
 from databus_dump_api.store import DumpStore
 from databus_dump_api.tables import find_tables
 
@@ -173,7 +174,7 @@ class DumpManager:
         await self._store.save(manifest)
         log.info(LogEvent.DUMP_STARTED, "taking a dump", tables=len(manifest.tables))
         try:
-            manifest = await snapshot.take(self._settings, manifest, self._store.folder(manifest.id))
+            manifest = await snapshot.take(self._settings, manifest, self._store.folder(manifest.id), Progress())
             await self._store.save(manifest)
         except (DatabusError, OSError) as error:
             raise_if_cancelled()

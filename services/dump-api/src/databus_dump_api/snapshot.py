@@ -25,11 +25,11 @@ from databus_core.kafka_history import read_history
 from databus_core.kafka_progress import read_progress
 from databus_core.kafka_topics import partitions_of
 from databus_core.manifest import DumpFile, FileFormat, Manifest, State
-from databus_core.metrics import DUMP_ROWS
 from databus_core.pipeline_host import connect_pipeline_host
 from databus_core.routes import fingerprint
 from databus_core.settings import Settings
 from databus_dump_api.parts import PartWriter
+from databus_dump_api.progress import Progress
 from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, require_unchanged, table_topics
 from databus_wire.packed_rows import PackedRows
 
@@ -42,8 +42,8 @@ _PARQUET_PART = 128 * 2**20
 _LONG_IDLE = "SET SESSION wait_timeout = 2147483"
 
 
-async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest:
-    """Write all files of a dump into `folder` and return its complete manifest."""
+async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Progress) -> Manifest:
+    """Write all files of a dump into `folder`, count its rows, and return its complete manifest."""
     topics = (table_topics(settings, table) for table in manifest.tables)
     letters = names.dead_letter_topic(settings.name)
     offsets = await end_offsets(settings, {letters}.union(*topics))
@@ -60,10 +60,11 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         published = [_published(settings, table) for table in tables]
         sizes = _part_sizes(settings)
         files: list[DumpFile] = []
+        counted.begin(sum(state.estimated_rows for state in states))
         async with open_view(settings.source, host) as view:
             for state, shown in zip(states, published, strict=True):
                 parts = [PartWriter(folder, shown.table, *each, strict=shown.strict) for each in sizes.items()]
-                files += await _write_rows(view, state.table, shown, parts)
+                files += await _write_rows(view, state.table, shown, parts, counted)
                 await require_unchanged(catalog, state)
                 await view.release_table()
     return msgspec.structs.replace(
@@ -110,15 +111,16 @@ def _part_sizes(settings: Settings) -> dict[FileFormat, int]:
 
 
 async def _write_rows(
-    view: View, table: Table, published: PublishedTable, parts: Sequence[PartWriter]
+    view: View, table: Table, published: PublishedTable, parts: Sequence[PartWriter], counted: Progress
 ) -> list[DumpFile]:
     try:
         async with aclosing(view.batches(select(table))) as batches:
             async for batch in batches:
-                if rows := published.rows(PackedRows(batch.rows)):
+                read = PackedRows(batch.rows)
+                if rows := published.rows(read):
                     for each in parts:
                         await asyncio.to_thread(each.write, rows)
-                    DUMP_ROWS.inc(len(rows))
+                counted.add(read=len(read), written=len(rows))
         return [file for each in parts for file in await asyncio.to_thread(each.close)]
     finally:
         for each in parts:

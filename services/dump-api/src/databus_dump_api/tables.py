@@ -6,7 +6,7 @@ dump cannot reveal data that the rule hides, and a table that this output does n
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from databus_changes.catalog import Queries, read_table, read_tables
 from databus_core.errors import SchemaMismatch, SourceNotReady
@@ -18,7 +18,7 @@ from databus_dump_api.problems import UnknownTables
 from databus_messages.routing.filter import filter_of
 
 _FACTS = """
-SELECT t.engine, e.transactions, t.create_time
+SELECT t.engine, e.transactions, t.create_time, t.table_rows
 FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
 WHERE t.table_schema = %s AND t.table_name = %s"""
 
@@ -76,6 +76,8 @@ class TableState:
     table: Table
     #: creation time: differs if the table was replaced by another one of the same name
     created: str
+    #: the server's estimate; it changes with every row
+    estimated_rows: int = field(compare=False)
 
 
 async def read_state(session: Queries, table: Table) -> TableState:
@@ -87,13 +89,13 @@ async def read_state(session: Queries, table: Table) -> TableState:
     facts = await session.query(_FACTS, (table.schema, table.name))
     if found is None or not facts:
         raise SchemaMismatch(f"table {table.full_name} no longer exists; request a new dump")
-    ((engine, transactions, created),) = facts
+    ((engine, transactions, created, rows),) = facts
     if transactions != "YES":
         raise SourceNotReady(
             f"table {table.full_name} uses storage engine {engine}, which has no consistent snapshots: "
             f"ALTER TABLE {table.full_name} ENGINE=InnoDB, or exclude it with source.exclude"
         )
-    return TableState(found, str(created))
+    return TableState(found, str(created), int(rows or 0))
 
 
 async def require_unchanged(session: Queries, state: TableState) -> None:
