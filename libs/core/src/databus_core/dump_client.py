@@ -19,6 +19,7 @@ from databus_core.errors import DumpApiUnavailable, DumpRefused, DumpUnusable
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.manifest import DumpFile, DumpLease, DumpList, Manifest, State
+from databus_core.settings import Dumps
 
 log = get_logger(__name__)
 
@@ -39,11 +40,17 @@ class _Lease:
 class DumpApi:
     """A connection to dump-api. Every method may raise DumpApiUnavailable or DumpUnusable."""
 
-    def __init__(self, url: str, poll: float = 1.0) -> None:
+    def __init__(self, url: str, poll: float = 1.0, *, api_key: str = "") -> None:
         """Connect on first use. `poll` is the pause in seconds between two checks of a dump that is being taken."""
-        self._http = httpx.AsyncClient(base_url=url, timeout=30)
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = httpx.AsyncClient(base_url=url, timeout=30, headers=headers)
         self._url = _without_login(httpx.URL(url))
         self._poll = poll
+
+    @classmethod
+    def of(cls, section: Dumps) -> Self:
+        """Connect as the configuration says."""
+        return cls(section.url, api_key=section.api_key.get_secret_value())
 
     async def __aenter__(self) -> Self:
         return self

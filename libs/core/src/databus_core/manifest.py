@@ -81,7 +81,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     created: datetime
     #: each of them has all rows of the dump
     formats: tuple[FileFormat, ...] = (FileFormat.JSONL,)
-    #: when the dump was completed or failed
+    #: when the dump ended
     completed: datetime | None = None
     #: the server that was read, as `flavor version identity`
     source: str = ""
@@ -98,9 +98,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rules: str = ""
     #: the patterns of the request; None if it asked for all tables
     requested: tuple[str, ...] | None = None
+    #: name of the schedule that requested it; empty: a client did
+    schedule: str = ""
     tables: tuple[Table, ...] = ()
     files: tuple[DumpFile, ...] = ()
-    #: why the dump failed
+    #: why the dump has no result
     error: str | None = None
     #: null unless the dump is running
     progress: DumpProgress | None = None
@@ -137,9 +139,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DumpList(msgspec.Struct, frozen=True):
-    """All dumps, the newest first."""
+    """Dumps, the newest first."""
 
     dumps: list[Manifest]
+    #: the `cursor` of the next page; null: there are no more
+    next: str | None = None
+
+
+class DumpEvent(msgspec.Struct, frozen=True):
+    """The data of a server-sent event."""
+
+    #: id of the dump
+    id: str
+    state: State
+    #: null unless the dump is running
+    progress: DumpProgress | None = None
+    #: why the dump has no result
+    error: str | None = None
 
 
 class DumpLease(msgspec.Struct, frozen=True):

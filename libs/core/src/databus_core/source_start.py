@@ -17,6 +17,7 @@ from databus_core.errors import DumpUnusable, InvalidSettings, SourceUnavailable
 from databus_core.progress import Progress
 from databus_core.settings import (
     AnyStart,
+    Dumps,
     Settings,
     StartAfterDump,
     StartAfterGtids,
@@ -72,7 +73,7 @@ async def resolve(settings: Settings, start: AnyStart, host: str, session: Sessi
             case StartAfterGtids(gtid_set):
                 return Progress(Position(str(GtidSet.parse(session.server.flavor, gtid_set))))
             case StartAfterDump(dump):
-                return await _progress_of_dump(settings.dumps.url, dump, option)
+                return await _progress_of_dump(settings.dumps, dump, option)
     except InvalidPosition as error:
         raise InvalidSettings(f"{option}: {start}: {error}") from error
 
@@ -109,12 +110,12 @@ async def _wait_until_executed(session: Session, located: Progress) -> None:
     )
 
 
-async def _progress_of_dump(url: str, dump: str, option: str) -> Progress:
+async def _progress_of_dump(section: Dumps, dump: str, option: str) -> Progress:
     """Ask dump-api for a dump's position; the dump contains every change before that position."""
     # The client imports httpx, which takes a sixth of the time in which the reader starts.
     from databus_core.dump_client import DumpApi  # noqa: PLC0415
 
-    async with DumpApi(url) as api:
+    async with DumpApi.of(section) as api:
         manifest = await api.dump(dump)
     if manifest.position is None:
         raise DumpUnusable(f"{option}: dump {dump} is {manifest.state} and has no position: name a complete dump")

@@ -1,10 +1,13 @@
 """The program `databus-dump-api`: an HTTP server and a worker that takes the requested dumps."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from redis.asyncio import Redis
 from starlette.types import ASGIApp
 
 from databus_core import runtime
@@ -16,37 +19,53 @@ from databus_core.redis_connection import connect_redis, redis_client
 from databus_core.runtime import Health
 from databus_core.settings import Settings
 from databus_dump_api import app
+from databus_dump_api.access import require_protection
 from databus_dump_api.dumps import DumpManager
+from databus_dump_api.idempotency import IdempotentRequests
 from databus_dump_api.leases import Leases
+from databus_dump_api.owners import Owners
+from databus_dump_api.retention import delete_expired
+from databus_dump_api.schedules import Scheduler
 from databus_dump_api.source import check_source
 from databus_dump_api.store import DumpStore
+from databus_dump_api.worker import Worker
 
 #: seconds between two checks of the dependencies
 _CHECK_SECONDS = 10.0
 
 
 class Service:
-    """The HTTP application and the worker, which share the dumps."""
+    """The HTTP application, and the work in the background, which share the dumps."""
 
+    _redis: Redis
     _dumps: DumpManager
-    _leases: Leases
+    _worker: Worker
+    _scheduler: Scheduler
 
     def app(self, settings: Settings, health: Health) -> ASGIApp:
         """Open the storage and build the HTTP application."""
         store = _store(settings)
         store.open()
         DUMP_STORAGE_FREE.set_function(store.free_bytes)
-        self._leases = Leases(redis_client(settings.redis), settings.name, settings.dumps.lease_ttl)
-        self._dumps = DumpManager(settings, store, self._leases)
-        return app.build(self._dumps, health, settings)
+        self._redis = redis_client(settings.redis)
+        owners = Owners(self._redis, settings.name)
+        self._worker = Worker(settings, store, owners)
+        leases = Leases(self._redis, settings.name, settings.dumps.lease_ttl)
+        self._dumps = DumpManager(settings, store, leases, owners, self._worker.wake)
+        self._scheduler = Scheduler(settings, self._dumps, owners)
+        return app.build(self._dumps, IdempotentRequests(self._redis, settings.name), health, settings)
 
     async def run(self, settings: Settings, health: Health) -> None:
-        """Take requested dumps forever. Meanwhile readiness follows the dependencies that a request needs."""
-        tasks = {
-            asyncio.create_task(runtime.retrying(_watch, settings, health)),
-            asyncio.create_task(self._dumps.work()),
-        }
-        async with self._leases:
+        """Take, schedule and delete dumps forever. Readiness follows the dependencies that a request needs."""
+        works = (
+            lambda: _watch(settings, health),
+            self._worker.take_dumps,
+            self._worker.fail_orphans,
+            self._scheduler.run,
+            lambda: delete_expired(self._dumps, settings.dumps),
+        )
+        tasks = {asyncio.create_task(runtime.retrying(_ignoring(work), settings, health)) for work in works}
+        async with self._redis:
             try:
                 (ended, *_), _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 await ended
@@ -54,6 +73,11 @@ class Service:
                 for task in tasks:
                     task.cancel()
                 await asyncio.wait(tasks)
+
+
+def _ignoring(work: Callable[[], Coroutine[Any, Any, None]]) -> runtime.Work:
+    """Give work that knows the settings the parameters that `retrying` passes."""
+    return lambda _settings, _health: work()
 
 
 async def _watch(settings: Settings, health: Health) -> None:
@@ -64,7 +88,8 @@ async def _watch(settings: Settings, health: Health) -> None:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Check the storage, Redis, Kafka, and the grants and captured tables of every host of the database."""
+    """Check the login, the storage, Redis, Kafka, and the grants and captured tables of every host of the database."""
+    require_protection(settings.dumps)
     hosts = (partial(check_source, settings, host) for host in settings.source.hosts)
     await run_all(
         lambda: asyncio.to_thread(_store(settings).require_space),

@@ -35,6 +35,10 @@ def answers(bodies: dict[int, type[msgspec.Struct]], *errors: int) -> dict[int |
     return responses
 
 
+def schema_of(body: type[msgspec.Struct]) -> dict[str, str]:
+    """Refer to the schema of a struct."""
+    return {"$ref": f"#/components/schemas/{body.__name__}"}
+
+
 def _response(body: type[msgspec.Struct], media_type: str) -> dict[str, Any]:
-    schema = {"$ref": f"#/components/schemas/{body.__name__}"}
-    return {"description": (body.__doc__ or "").strip(), "content": {media_type: {"schema": schema}}}
+    return {"description": (body.__doc__ or "").strip(), "content": {media_type: {"schema": schema_of(body)}}}

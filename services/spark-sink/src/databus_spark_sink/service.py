@@ -194,5 +194,5 @@ async def check(settings: Settings, _: Health) -> None:
     """Check Spark's properties, that the connectors' jars are present and that Kafka and dump-api can be reached."""
     session.configuration(settings.spark, Layout(settings.spark.lake))
     await offsets.check_kafka(settings)
-    async with DumpApi(settings.dumps.url) as api:
+    async with DumpApi.of(settings.dumps) as api:
         await api.dumps()

@@ -28,12 +28,13 @@ from databus_messages.snapshots import snapshots
 def run(options: argparse.Namespace) -> int:
     """Print the records. If the command fails, all records before the failure are still printed."""
     plan = output_plan(Rule(match=["*.*"], format=options.format, options=dict(options.options)))
-    asyncio.run(_run(options, options.url or load(options.config).dumps.url, plan))
+    api = DumpApi(options.url) if options.url else DumpApi.of(load(options.config).dumps)
+    asyncio.run(_run(options, api, plan))
     return 0
 
 
-async def _run(options: argparse.Namespace, url: str, plan: OutputPlan) -> None:
-    async with DumpApi(url) as api:
+async def _run(options: argparse.Namespace, api: DumpApi, plan: OutputPlan) -> None:
+    async with api:
         manifest = await api.dump(options.dump)
         tables = _readable(manifest, Selection(options.tables))
         source = MessageSource(name=manifest.pipeline, flavor=manifest.flavor, host="", port=0)

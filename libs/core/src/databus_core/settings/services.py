@@ -1,4 +1,4 @@
-"""The sections of the reader, the dump API and the Spark sink; and the election, which reader and publisher have."""
+"""The sections of the reader and the Spark sink; and the election, which reader and publisher have."""
 
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -9,10 +9,8 @@ from databus_binlog import Engine
 from databus_core.settings.start import Start, StartLatest
 from databus_core.settings.values import (
     Duration,
-    FileUrl,
     HadoopUrl,
     HostPort,
-    HttpUrl,
     Interval,
     Section,
     Size,
@@ -84,25 +82,6 @@ class Doubts(Section):
         if self.all == "heal" and self.heal != "auto":
             raise ValueError("all: heal needs heal: auto")
         return self
-
-
-class Dumps(Section):
-    """The service that takes snapshots."""
-
-    storage: FileUrl = "file:///var/lib/databus/dumps"
-    """Folder of the dumps."""
-    keep: Annotated[int, Field(ge=1)] = 3
-    """Complete dumps to keep of each set of tables. After each new dump, older ones that nobody reads are deleted."""
-    lease_ttl: Duration = 60.0
-    """How long a client's lease, which prevents the deletion of a dump, lasts without renewal."""
-    formats: Annotated[list[Literal["jsonl", "parquet"]], Field(min_length=1)] = ["jsonl"]
-    """Formats of the files; each has all rows. `databus dump` reads `jsonl`, and the sink loads `parquet` faster."""
-    part_size: Size = 64 * 2**20
-    """Size, before compression, at which a file in format `jsonl` is closed and the next one begun."""
-    url: HttpUrl = "http://127.0.0.1:8080"
-    """Where the sink, the command `databus dump`, and a reader that starts at a dump find the dump API."""
-    listen: HostPort = "127.0.0.1:8080"
-    """Address of the dump API and its `/healthz`, `/readyz` and `/metrics`."""
 
 
 def _name_null(value: object) -> object:

@@ -47,7 +47,7 @@ async def judged(
     """Take a dump of the tables that match these patterns, and judge each of them, and each that only the lake has."""
     if not ChangeLog(spark, layout.changes).exists:
         raise InvalidSettings(f"{layout.root} has no change log: check spark.lake, and start the sink")
-    async with DumpApi(settings.dumps.url) as api:
+    async with DumpApi.of(settings.dumps) as api:
         try:
             manifest, transaction = await request(settings, api, tables)
         except DumpRefused:  # a pattern matches no table

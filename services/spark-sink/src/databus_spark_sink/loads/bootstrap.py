@@ -30,7 +30,7 @@ log = get_logger(__name__)
 
 async def load(settings: Settings, health: Health, spark: SparkSession, lake: Lake) -> None:
     """Load a dump into the mirrors, and begin the change log where the dump ends. `health` shows the current step."""
-    async with DumpApi(settings.dumps.url) as api:
+    async with DumpApi.of(settings.dumps) as api:
         manifest, starts = await _choose(settings, health, api)
         async with api.leased(manifest.id):
             dump = await wait_for_pipeline(settings, health.down, manifest, lake.downloads, manifest.transaction or -1)

@@ -93,7 +93,7 @@ class DumpJob:
         self._say("waiting until dump-api has taken a dump")
         tables = self._lake.tables
         complete = set() if self._is_requested else set(tables.known) - tables.parked.keys()
-        async with DumpApi(self._settings.dumps.url) as api:
+        async with DumpApi.of(self._settings.dumps) as api:
             return await take(self._settings, self._say, api, [self._pattern], self._lake.downloads, complete)
 
     def _tables_not_in(self, dump: ReadyDump) -> list[TableName]:

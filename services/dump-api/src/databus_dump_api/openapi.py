@@ -1,0 +1,38 @@
+"""The OpenAPI document: what FastAPI does not derive from the routes."""
+
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+
+from databus_core.backfill_status import BackfillList, BackfillStatus
+from databus_core.manifest import DumpEvent, DumpLease, DumpList
+from databus_dump_api.access import scope_of
+from databus_dump_api.bodies import answers
+from databus_dump_api.problems import Document
+
+_KEY = "apiKey"
+_STRUCTS = (DumpList, DumpEvent, DumpLease, BackfillList, BackfillStatus, Document)
+
+
+def complete(app: FastAPI) -> None:
+    """Add the schemas of msgspec bodies, of which FastAPI knows nothing, and what all routes under `/v1` have."""
+    document = app.openapi()
+    components = document.setdefault("components", {})
+    _, structs = msgspec.json.schema_components(_STRUCTS, ref_template="#/components/schemas/{name}")
+    components.setdefault("schemas", {}).update(structs)
+    components["securitySchemes"] = {
+        _KEY: {"type": "http", "scheme": "bearer", "description": "A key of `dumps.api_keys`, if there are any"}
+    }
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            _add_access(path, method, operation)
+
+
+def _add_access(path: str, method: str, operation: dict[str, Any]) -> None:
+    scope = scope_of(method.upper(), path)
+    operation["security"] = [{_KEY: [scope]}, {}]
+    operation["description"] += f"\n\nAPI keys need the scope `{scope}`."
+    for status, answer in answers({}, 401, 403, 429).items():
+        operation["responses"][str(status)] = answer
+    operation["responses"] = dict(sorted(operation["responses"].items()))
