@@ -1,5 +1,6 @@
 """The section `dumps`: the service that takes snapshots and serves them, and who may use it."""
 
+import re
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -28,10 +29,17 @@ def _require_cron(text: str) -> str:
     from cronsim import CronSim, CronSimError  # noqa: PLC0415
 
     try:
-        next(CronSim(text, datetime(2026, 1, 1, tzinfo=UTC)))
-    except (CronSimError, StopIteration) as error:
+        CronSim(text, datetime(2026, 1, 1, tzinfo=UTC))
+    except CronSimError as error:
         expected = "minute, hour, day, month and day of the week, for example 0 3 * * *"
-        raise ValueError(f"must be {expected}, not {shown_text(text)}: {error or 'there is no such day'}") from error
+        raise ValueError(f"must be {expected}, not {shown_text(text)}: {error}") from error
+    return text
+
+
+def _require_hash(text: str | None) -> str | None:
+    """Validate a hash. The error must not quote the text, which may be the key itself."""
+    if text is not None and not re.fullmatch("[0-9a-f]{64}", text):
+        raise ValueError("must be the key's SHA-256, as 64 of 0-9 and a-f: printf %s KEY | sha256sum")
     return text
 
 
@@ -42,7 +50,7 @@ class ApiKey(Section):
     """Name of the key in messages."""
     scopes: Annotated[list[Scope], Field(min_length=1)] = ["read"]
     """`read`: list and download dumps, and lease them; `write`: request, cancel and delete dumps, and backfills."""
-    sha256: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$", repr=False)] = None
+    sha256: Annotated[str | None, AfterValidator(_require_hash), Field(repr=False)] = None
     """SHA-256 of the key, in hexadecimal."""
     key_file: Path | None = None
     """File with the key itself."""
