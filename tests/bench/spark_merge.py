@@ -12,9 +12,9 @@ from rich.progress import track
 from served import CONSOLE
 from spark_session import LAKE, measured, session
 
+from databus_core.definitions import encode_definition
 from databus_core.events import Column, Table
 from databus_spark.changelog import COLUMNS, ChangeLog, LogState
-from databus_spark.definitions import encode_definition
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror
 from databus_spark.mirror_state import MirrorState

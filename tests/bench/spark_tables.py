@@ -20,12 +20,12 @@ from served import CONSOLE
 from spark_session import LAKE, Cost, measured, session
 
 from databus_core import kafka_client
+from databus_core.change_topics import ChangeTopics
 from databus_core.settings import Settings, load
 from databus_spark.layout import Layout
 from databus_spark.records import read_records
 from databus_spark.types import TypeOptions
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.stream import offsets
 from databus_spark_sink.stream.cuts import Cuts
 from devstack import Server
 from devstack.replication import run
@@ -69,8 +69,8 @@ async def _measure(spark: SparkSession, settings: Settings, server: Server, coun
         kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
         kafka_client.consumer(settings.kafka) as committed,
     ):
-        publishes = partial(offsets.may_publish, settings)
-        with closing(Lake(spark, layout, settings.spark.tables, publishes, TypeOptions(), ())) as lake:
+        topics = ChangeTopics(settings, settings.spark.tables)
+        with closing(Lake(spark, layout, settings.spark.tables, topics.may_have, TypeOptions(), ())) as lake:
             lake.begin({})
             write_next = partial(_write_next, spark, settings, Cuts(settings, written, committed), lake)
             while len(lake.tables.known) < count:  # the CREATE TABLEs

@@ -7,10 +7,10 @@ from random import Random
 from pyspark.sql import SparkSession
 
 from databus_changes.tables import TableName
+from databus_core.definitions import key_columns
 from databus_core.settings.rules import Rule
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import Differences, differences
-from databus_spark.definitions import key_columns
 from databus_spark.errors import CannotRebuild
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout

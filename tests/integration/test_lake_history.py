@@ -10,13 +10,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
+from databus_core.definitions import encode_definition
 from databus_core.errors import LakeUnavailable
 from databus_core.events import Action
 from databus_core.progress import Reset
 from databus_core.settings import Maintain
 from databus_core.settings.rules import Rule
 from databus_spark.changelog import ChangeLog, LogState
-from databus_spark.definitions import encode_definition
 from databus_spark.errors import MirrorChanged, TableParked
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout

@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from common.spark import leaves_sockets
+from databus_core.definitions import encode_definition
 from databus_core.errors import UsageError
 from databus_core.events import Action
 from databus_core.settings import Maintain
 from databus_spark.changelog import ChangeLog
-from databus_spark.definitions import encode_definition
 from databus_spark.errors import CannotRebuild, TableParked
 from databus_spark.formats import open_table
 from databus_spark.layout import Layout

@@ -11,12 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from common.spark import leaves_sockets
 from databus_binlog import Position
+from databus_core.change_topics import ChangeTopics
+from databus_core.definitions import encode_definition
 from databus_core.dump_client import DumpApi
 from databus_core.errors import DatabusError, DumpUnusable, InvalidSettings, LakeUnavailable
 from databus_core.events import Row, Table
 from databus_core.manifest import FileFormat
+from databus_core.pipeline_passed import wait_until_passed
 from databus_spark.changelog import ChangeLog
-from databus_spark.definitions import encode_definition
 from databus_spark.dump_files import read_rows
 from databus_spark.errors import MirrorChanged
 from databus_spark.folder import Folder
@@ -28,7 +30,6 @@ from databus_spark.types import TypeOptions
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.loads import loading
 from databus_spark_sink.loads.dumps import take
-from databus_spark_sink.stream.offsets import wait_until_passed
 from integration.sink import DELETE, INSERT, ITEMS, UPDATE, Sink
 from integration.sink_peers import describe_table, read_with_spark
 
@@ -82,7 +83,9 @@ async def test_changes_after_a_failover_are_kept_despite_lower_file_numbers(sink
 
     # A new lake cannot use a dump of the first server: later changes have positions in the second's files.
     with pytest.raises(DumpUnusable, match="the pipeline failed over to another server after dump dump-1"):
-        await wait_until_passed(sink.settings, dumps.manifests[0])
+        await wait_until_passed(
+            sink.settings, dumps.manifests[0], ChangeTopics(sink.settings, sink.settings.spark.tables)
+        )
 
 
 async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downloaded(

@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from common.column_types import tables
 from common.spark import leaves_sockets
 from databus_core import names
+from databus_core.definitions import decode_definition
 from databus_core.events import Action, Table
 from databus_messages.formats.databus import Encoder
 from databus_spark.compare import differences
-from databus_spark.definitions import SEQUENCE, decode_definition, mirror_columns
 from databus_spark.messages import decode_dump_lines, decode_records
+from databus_spark.mirror_columns import SEQUENCE, mirror_columns
 from databus_spark.types import TypeOptions, lost_values, typed_cells
 from databus_wire.kafka_records import sequence_text
 from devstack import Kind

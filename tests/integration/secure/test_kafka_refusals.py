@@ -13,6 +13,7 @@ from common.pipelines import MakePipeline
 from common.token_endpoint import Signer, TokenEndpoint
 from common.token_endpoint import serving as serving_tokens
 from databus_cli.__main__ import main
+from databus_core.change_topics import ChangeTopics
 from databus_core.errors import DatabusError, InvalidSettings, KafkaUnavailable
 from databus_core.kafka_client import admin
 from databus_core.kafka_history import read_history
@@ -20,7 +21,6 @@ from databus_core.settings import Kafka, Settings
 from databus_dump_api.snapshot import end_offsets
 from databus_publisher.producer import open_producer
 from databus_publisher.topics import open_topics
-from databus_spark_sink.stream.offsets import check_kafka
 from devstack import Server
 from devstack.certificates import Authority
 from integration.secure.settings import Section, but, count_topics
@@ -81,12 +81,16 @@ async def dump_api(settings: Settings) -> None:
     await end_offsets(settings, set())
 
 
+async def consumer(settings: Settings) -> None:
+    await ChangeTopics(settings, ["shop.*"]).beginnings()
+
+
 async def produce(settings: Settings) -> None:
     async with open_producer(settings):
         raise AssertionError
 
 
-@pytest.mark.parametrize("client", [reader, publisher, dump_api, check_kafka, produce])
+@pytest.mark.parametrize("client", [reader, publisher, dump_api, consumer, produce])
 @pytest.mark.parametrize("wrong", WRONG)
 async def test_a_wrong_setting_is_reported_in_one_line(
     sections: dict[str, Section],
@@ -139,7 +143,7 @@ async def test_a_token_of_an_unknown_issuer_is_refused(
         login = {"token_url": endpoint.url, "client_id": "databus", "client_secret": "x"}
         section = sections["scram"] | {"sasl": {"mechanism": "OAUTHBEARER", "oauth": login}}
         said = r"refuses the login of OAuth client 'databus': .* \(check kafka\.sasl\.oauth\)"
-        for client in (reader, publisher, dump_api, check_kafka, produce):
+        for client in (reader, publisher, dump_api, consumer, produce):
             with pytest.raises(InvalidSettings, match=said):
                 await client(Settings(name="shop", kafka=section))
 

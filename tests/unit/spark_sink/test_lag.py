@@ -3,7 +3,8 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from databus_spark.changelog import LogState, Offsets
+from databus_core.kafka_ends import Offsets
+from databus_spark.changelog import LogState
 from databus_spark_sink.stream import lag
 from databus_spark_sink.stream.cuts import Batch
 

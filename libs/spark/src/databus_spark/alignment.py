@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 
+from databus_core.definitions import key_columns
 from databus_core.events import Table
-from databus_spark.definitions import key_columns
 from databus_spark.types import TypeOptions, converts, literal
 
 _DEFINITION = (

@@ -8,10 +8,11 @@ from databus_changes.ddl.definition import ColumnDefinition
 from databus_changes.ddl.read_column_changes import read_column_changes
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
+from databus_core.definitions import sized_type
 from databus_core.errors import CannotApply
 from databus_core.events import Column, Table
 from databus_spark.new_column import NULL, initial_value
-from databus_spark.types import TypeOptions, can_represent, identifier, lake_type, sized_type
+from databus_spark.types import TypeOptions, can_represent, identifier, lake_type
 
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("tinytext", "text", "mediumtext", "longtext")

@@ -4,12 +4,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from databus_core.definitions import decode_definition, key_columns
 from databus_core.errors import CannotApply, InvalidSettings
 from databus_core.events import Table
 from databus_spark import delta
 from databus_spark.changes import COLUMNS, DEFINITION
-from databus_spark.definitions import SEQUENCE, decode_definition, key_columns
 from databus_spark.last_images import REMOVED, last_of_keys, merge_latest
+from databus_spark.mirror_columns import SEQUENCE
 from databus_spark.table_changes import Statement
 from databus_spark.types import Columns, can_represent, identifier, literal
 

@@ -6,7 +6,6 @@ table's columns ever changes an entry.
 """
 
 from datetime import date, datetime
-from typing import TypeAlias
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -14,13 +13,11 @@ from pyspark.sql import functions as sql
 
 from databus_changes.tables import TableName
 from databus_core.errors import FatalError
+from databus_core.kafka_ends import Offsets
 from databus_spark.formats import open_table
 from databus_spark.sequences import between, last_of, transaction_of
 from databus_spark.table_changes import TableChanges, table_changes
 from databus_spark.types import Columns, literal
-
-#: topic → partition → offset
-Offsets: TypeAlias = dict[str, dict[int, int]]
 
 COLUMNS: Columns = {
     "_seq": "string",

@@ -7,12 +7,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from databus_changes.tables import TableName
+from databus_core.definitions import decode_definition
 from databus_core.errors import InvalidSettings
+from databus_core.kafka_ends import Offsets
 from databus_core.settings import Kafka
 from databus_spark.alignment import align
 from databus_spark.blocking import wait_for
-from databus_spark.changelog import ChangeLog, Offsets
-from databus_spark.definitions import decode_definition
+from databus_spark.changelog import ChangeLog
 from databus_spark.layout import Layout
 from databus_spark.local_rows import local_rows
 from databus_spark.messages import decode_messages, explode_images

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from databus_core.errors import InvalidSettings
+from databus_core.kafka_ends import Offsets
 from databus_core.settings import Kafka
 from databus_spark.alignment import ADVICE, PLACE, texts
 from databus_spark.blocking import wait_for
-from databus_spark.changelog import Offsets
 from databus_spark.changes import as_changes
 from databus_spark.debezium_schema import ENABLE_SCHEMAS, Newest, find_newest
 from databus_spark.debezium_types import Field, converted, fits, parsed_fields

@@ -6,10 +6,10 @@ from typing import TypeVar
 import msgspec
 from aiokafka import ConsumerRecord
 
+from databus_core.definitions import encode_definition
 from databus_core.errors import InvalidSettings
 from databus_core.events import Column, Table
 from databus_spark.debezium_types import Field, connect_type
-from databus_spark.definitions import encode_definition
 from databus_spark.types import TypeOptions
 
 _T = TypeVar("_T")

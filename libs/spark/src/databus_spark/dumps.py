@@ -12,9 +12,9 @@ from databus_core.errors import DumpUnusable, InvalidSettings
 from databus_core.events import Table
 from databus_core.manifest import Manifest, State
 from databus_spark.blocking import wait_for
-from databus_spark.definitions import SEQUENCE
 from databus_spark.dump_files import download, files_of, read_rows
 from databus_spark.folder import Folder
+from databus_spark.mirror_columns import SEQUENCE
 from databus_spark.types import DEFAULT_TYPES, TypeOptions, lake_columns, typed_cells
 
 _MANIFEST = "manifest.json"

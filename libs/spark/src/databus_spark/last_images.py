@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from databus_core.definitions import key_columns
 from databus_core.events import Table
-from databus_spark.definitions import SEQUENCE, key_columns, mirror_columns
+from databus_spark.mirror_columns import SEQUENCE, mirror_columns
 from databus_spark.table import LakeTable, Ranges
 from databus_spark.types import Columns, TypeOptions, identifier, may_become_null, typed_cells
 

@@ -11,22 +11,16 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from databus_changes.tables import TableName
+from databus_core.definitions import decode_definition, encode_definition, key_columns
 from databus_core.events import Table
 from databus_core.routes import is_exact
 from databus_core.settings.rules import Rule
 from databus_spark.alter import RowChange
 from databus_spark.changelog import ChangeLog
-from databus_spark.definitions import (
-    SEQUENCE,
-    decode_definition,
-    encode_definition,
-    key_columns,
-    mirror_columns,
-    same_rows,
-)
 from databus_spark.errors import MirrorChanged, TableParked
 from databus_spark.formats import open_table
 from databus_spark.last_images import NO_KEY, last_of_each_key, merge_latest, row_columns, with_keys
+from databus_spark.mirror_columns import SEQUENCE, mirror_columns, same_rows
 from databus_spark.mirror_state import DumpBase, MirrorState, decode_state, encode_state
 from databus_spark.mirror_versions import version_before
 from databus_spark.published_change import published_change

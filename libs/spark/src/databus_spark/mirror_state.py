@@ -2,7 +2,7 @@
 
 import msgspec
 
-from databus_spark.changelog import Offsets
+from databus_core.kafka_ends import Offsets
 from databus_spark.types import TypeOptions, literal
 
 

@@ -3,9 +3,10 @@
 import re
 
 from databus_changes.ddl.definition import ColumnDefinition
+from databus_core.definitions import sized_type
 from databus_core.errors import CannotApply
 from databus_core.events import Column
-from databus_spark.types import TypeOptions, lake_type, literal, sized_type, value
+from databus_spark.types import TypeOptions, lake_type, literal, value
 
 NULL = "null"
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")

@@ -3,9 +3,9 @@
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
+from databus_core.kafka_ends import Offsets
 from databus_core.kafka_java import java_settings
 from databus_core.settings import Kafka
-from databus_spark.changelog import Offsets
 from databus_spark.local_rows import local_rows
 
 _RECORDS = (

@@ -7,8 +7,8 @@ from pyspark.sql import functions as sql
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.tables import TableName
+from databus_core.definitions import decode_definition
 from databus_core.events import Table
-from databus_spark.definitions import decode_definition
 from databus_spark.sequences import transaction_of
 
 

@@ -9,11 +9,11 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from databus_changes.tables import TableName
 from databus_core import kafka_client, names
+from databus_core.definitions import decode_definition
 from databus_core.errors import ChangesLost, InvalidSettings
+from databus_core.kafka_ends import Offsets
 from databus_core.kafka_topics import partitions_of
 from databus_core.settings import Kafka
-from databus_spark.changelog import Offsets
-from databus_spark.definitions import decode_definition
 
 _T = TypeVar("_T")
 _Record: TypeAlias = "ConsumerRecord[bytes, bytes]"

@@ -9,13 +9,13 @@ from typing import Literal
 
 import msgspec
 
+from databus_core.definitions import sized_type
 from databus_core.events import Column, Table
 from databus_core.settings import SparkTypes
 
 #: column → SQL type, in the table's order
 Columns = dict[str, str]
 
-_RAW_TYPE = re.compile(r"(?P<kind>\w+)\s*(?:\((?P<size>\d+)(?:,(?P<scale>\d+))?\))?")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "year"}
@@ -55,15 +55,14 @@ def type_options(settings: SparkTypes) -> TypeOptions:
 
 def lake_type(column: Column, types: TypeOptions) -> str:
     """Return a column's SQL type in the lake, spelled as in `DataFrame.dtypes`."""
-    match = _RAW_TYPE.match(column.raw_type.lower())
-    kind, size, scale = match.group("kind", "size", "scale") if match else ("", None, None)
+    kind, size, scale = sized_type(column)
     if kind in _INTEGERS:
         return _UNSIGNED_64 if kind == "bigint" and "unsigned" in column.raw_type.lower() else "bigint"
     if kind == "bit":
-        return _UNSIGNED_64 if size == "64" else "bigint"
-    if kind in ("decimal", "numeric"):
+        return _UNSIGNED_64 if size == 64 else "bigint"
+    if kind == "decimal":
         # Decimals have up to 38 digits in Spark, 65 in MySQL.
-        return f"decimal({size or 10},{scale or 0})" if int(size or 10) <= 38 else "string"
+        return f"decimal({size or 10},{scale})" if (size or 10) <= 38 else "string"
     if kind in _DATES and types.zero_dates == "null":
         return _DATES[kind]
     if kind == "time" and types.time_columns == "microseconds":
@@ -139,15 +138,6 @@ def literal(text: str) -> str:
     """Quote a string literal."""
     # Spark would replace `${name}` by a setting, also in a literal.
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
-
-
-def sized_type(column: Column) -> tuple[str, int, int]:
-    """Return a column's type, with its size and its scale, 0 without one."""
-    match = _RAW_TYPE.match(column.raw_type.lower())
-    if match is None:
-        return column.raw_type.lower(), 0, 0
-    kind = {"integer": "int", "numeric": "decimal"}.get(match["kind"], match["kind"])
-    return kind, int(match["size"] or 0), int(match["scale"] or 0)
 
 
 def _kind(column: Column) -> str:

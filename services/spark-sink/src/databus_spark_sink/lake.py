@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from databus_changes.tables import TableName
 from databus_core.errors import InvalidSettings, LakeUnavailable
 from databus_core.events import Table
+from databus_core.kafka_ends import Offsets
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.metrics import SINK_BATCHES, SINK_ROWS, SINK_STEP_SECONDS
@@ -20,7 +21,7 @@ from databus_core.progress import Reset, Routes
 from databus_core.settings.rules import Rule
 from databus_core.table_filter import TableFilter
 from databus_spark import messages
-from databus_spark.changelog import ChangeLog, LogState, Offsets
+from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.dead_letters import decode_dead_letters
 from databus_spark.folder import Folder
 from databus_spark.formats import other_format

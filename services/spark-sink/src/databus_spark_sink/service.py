@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from databus_core import kafka_client, names
+from databus_core.change_topics import ChangeTopics
 from databus_core.dump_client import DumpApi
 from databus_core.errors import FatalError, KafkaUnavailable, LakeUnavailable
 from databus_core.events import first_names, full_name
@@ -32,7 +33,6 @@ from databus_spark_sink.lake import Lake
 from databus_spark_sink.loads import bootstrap
 from databus_spark_sink.loads.healing import Healing
 from databus_spark_sink.periodic import Periodic
-from databus_spark_sink.stream import offsets
 from databus_spark_sink.stream.cuts import Batch, Cuts, require_same_rules
 from databus_spark_sink.stream.lag import Lag
 from databus_spark_sink.stream.starts import Loss
@@ -78,11 +78,11 @@ async def keep_up_to_date(
     """Do the work of `run` in an open session."""
     lag = Lag()
     health.down("opening the lake")
-    publishes = partial(offsets.may_publish, settings)
+    topics = ChangeTopics(settings, settings.spark.tables)
     types = type_options(settings.spark.types)
     with _reporting(f"the lake in {layout.root} cannot be opened"):
         rules = settings.publisher.rules
-        opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes, types, rules)
+        opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, topics.may_have, types, rules)
     with closing(opened) as lake:
         progress = await read_progress(settings) or Progress()
         require_same_rules(settings, progress)
@@ -90,7 +90,7 @@ async def keep_up_to_date(
             with _reporting(f"a dump cannot be loaded into {layout.root}"):
                 await bootstrap.load(settings, health, spark, lake)
         health.down("starting to read Kafka")
-        await offsets.check_kafka(settings)
+        await topics.beginnings()  # raises what is wrong with the connection
         routes = progress.routes or Routes(fingerprint(settings.publisher.rules))
         with _reporting(f"the lake in {layout.root} cannot be written"):
             await asyncio.to_thread(lake.follow_rules, routes)
@@ -156,7 +156,8 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
 
 def _load_patterns_of(topic: str, loss: Loss, settings: Settings, lake: Lake) -> None:
     """Let the tables be loaded that a topic may have records of, of which the lake knows none."""
-    patterns = [each for each in offsets.patterns_of(settings, topic) if each in lake.tables.loaded]
+    topics = ChangeTopics(settings, settings.spark.tables)
+    patterns = [each for each in topics.patterns_of(topic) if each in lake.tables.loaded]
     if patterns:  # others are loaded anyway
         text = f"{loss.reason}: tables of {first_names(patterns)} that the lake lacks are loaded from a dump"
         log.warning(LogEvent.RECORDS_MISSING, text, topic=topic)
@@ -193,6 +194,6 @@ async def run_until_idle(settings: Settings, health: Health) -> None:
 async def check(settings: Settings, _: Health) -> None:
     """Check Spark's properties, that the connectors' jars are present and that Kafka and dump-api can be reached."""
     session.configuration(settings.spark, Layout(settings.spark.lake))
-    await offsets.check_kafka(settings)
+    await ChangeTopics(settings, settings.spark.tables).beginnings()
     async with DumpApi.of(settings.dumps) as api:
         await api.dumps()

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from databus_changes.tables import TableName
+from databus_core.definitions import encode_definition, key_columns
 from databus_core.errors import LakeUnavailable
 from databus_core.events import full_name
 from databus_core.settings import Settings
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import differences
-from databus_spark.definitions import encode_definition, key_columns
 from databus_spark.dump_files import read_rows
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout

@@ -8,22 +8,21 @@ import asyncio
 
 from pyspark.sql import SparkSession
 
+from databus_core.change_topics import ChangeTopics
 from databus_core.dump_client import DumpApi
 from databus_core.errors import ChangesLost, DumpUnusable
+from databus_core.kafka_ends import Offsets
 from databus_core.kafka_progress import read_progress
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger, position_fields
-from databus_core.manifest import Manifest, State
-from databus_core.progress import Progress
+from databus_core.manifest import Manifest
 from databus_core.runtime import Health
 from databus_core.settings import Settings
-from databus_core.table_filter import TableFilter
-from databus_spark.changelog import Offsets
+from databus_core.usable_dumps import is_usable, require_rules
 from databus_spark.folder import Folder
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.loads.dumps import ReadyDump, has_rules, require_rules, wait_for_pipeline
+from databus_spark_sink.loads.dumps import ReadyDump, wait_for_pipeline
 from databus_spark_sink.loads.loading import DumpLoader
-from databus_spark_sink.stream.offsets import is_from_pipeline_host, starting_offsets
 
 log = get_logger(__name__)
 
@@ -56,17 +55,18 @@ async def _choose(settings: Settings, health: Health, api: DumpApi) -> tuple[Man
     """
     health.down("looking for a dump to load")
     progress = await read_progress(settings)
+    topics = ChangeTopics(settings, settings.spark.tables)
     for manifest in await api.dumps():
-        if is_usable(manifest, progress, settings):
+        if is_usable(manifest, progress, settings, settings.spark.tables):
             try:
-                return _with_position(manifest), await starting_offsets(settings, manifest)
+                return _with_position(manifest), await topics.starts_after(manifest)
             except ChangesLost as error:
                 log.warning(LogEvent.BOOTSTRAP_REFUSED, f"{error}; a new dump is taken", dump=manifest.id)
                 break
     health.down("waiting until dump-api has taken a dump")
     manifest = _with_position(await api.take(settings.spark.tables))
     require_rules(settings, manifest)
-    return manifest, await starting_offsets(settings, manifest)
+    return manifest, await topics.starts_after(manifest)
 
 
 def _with_position(manifest: Manifest) -> Manifest:
@@ -80,17 +80,3 @@ def _with_position(manifest: Manifest) -> Manifest:
         **position_fields(manifest.position),
     )
     return manifest
-
-
-def is_usable(manifest: Manifest, progress: Progress | None, settings: Settings) -> bool:
-    """Return whether a dump is of this pipeline as it is now, and has all tables of the lake."""
-    patterns, asked_for = settings.spark.tables, manifest.requested
-    return (
-        manifest.state is State.COMPLETE
-        and manifest.pipeline == settings.name
-        and is_from_pipeline_host(manifest, progress)
-        and (progress is None or manifest.transaction >= progress.unbroken_after)
-        and has_rules(settings, manifest)
-        and (asked_for is None or "*.*" in asked_for or set(patterns) <= set(asked_for))
-        and not TableFilter(patterns).unmatched((table.schema, table.name) for table in manifest.tables)
-    )

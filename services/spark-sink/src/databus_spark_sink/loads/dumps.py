@@ -9,23 +9,24 @@ from pyspark.sql import SparkSession
 
 from databus_binlog import Position
 from databus_changes.tables import TableName
+from databus_core.change_topics import ChangeTopics
+from databus_core.definitions import encode_definition
 from databus_core.dump_client import DumpApi
-from databus_core.errors import DumpUnusable, LakeUnavailable, RulesDiffer
+from databus_core.errors import DumpUnusable, LakeUnavailable
 from databus_core.events import Table
 from databus_core.kafka_progress import read_progress
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.manifest import DumpFile, Manifest
+from databus_core.pipeline_passed import is_from_pipeline_host, wait_until_passed
 from databus_core.progress import Progress
-from databus_core.routes import fingerprint
 from databus_core.settings import Settings
 from databus_core.table_filter import TableFilter
-from databus_spark.definitions import encode_definition
+from databus_core.usable_dumps import require_rules
 from databus_spark.dump_files import Say, download, files_of, read_rows
 from databus_spark.folder import Folder
 from databus_spark.mirror_state import DumpBase, MirrorState
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.stream.offsets import is_from_pipeline_host, wait_until_passed
 
 log = get_logger(__name__)
 
@@ -50,17 +51,6 @@ class ReadyDump:
     def state(self, table: Table) -> MirrorState:
         """Return the state of a mirror that has the table's rows."""
         return MirrorState(self.transaction, encode_definition(table), self.base)
-
-
-def require_rules(settings: Settings, manifest: Manifest) -> None:
-    """Raise RulesDiffer if a dump has rows by other rules than those of the lake."""
-    if not has_rules(settings, manifest):
-        raise RulesDiffer(f"dump-api has other rules in publisher.routes (dump {manifest.id}): restart it")
-
-
-def has_rules(settings: Settings, manifest: Manifest) -> bool:
-    """Return whether a dump has rows by the rules of the lake, or does not say by which."""
-    return manifest.rules in ("", fingerprint(settings.publisher.rules))
 
 
 async def request(settings: Settings, api: DumpApi, tables: list[str]) -> tuple[Manifest, int]:
@@ -107,7 +97,7 @@ async def wait_for_pipeline(
     The dump is known to have `transaction` and all before it.
     """
     say(f"waiting until the pipeline has passed the position of dump {manifest.id}")
-    moment = await wait_until_passed(settings, manifest)
+    moment = await wait_until_passed(settings, manifest, ChangeTopics(settings, settings.spark.tables))
     position = manifest.position or Position()  # without one, the pipeline cannot pass it
     base = DumpBase(manifest.id, position.file, position.offset, moment.transaction, moment.offsets)
     return ReadyDump(manifest, base, _kept(settings, manifest), downloads.inside(manifest.id), transaction)

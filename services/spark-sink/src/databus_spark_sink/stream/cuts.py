@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from databus_core.change_topics import ChangeTopics
 from databus_core.errors import FatalError, RulesDiffer
+from databus_core.kafka_ends import Offsets, by_topic, stable_ends
 from databus_core.kafka_progress import read_progress
 from databus_core.progress import Progress, Reset
 from databus_core.routes import fingerprint
 from databus_core.settings import Settings
-from databus_spark.changelog import LogState, Offsets
-from databus_spark_sink.stream.offsets import by_topic, list_partitions, stable_ends, topic_pattern
+from databus_spark.changelog import LogState
 from databus_spark_sink.stream.starts import Loss, StartFinder
 from databus_spark_sink.stream.transactions import transactions
 
@@ -62,6 +63,7 @@ class Cuts:
     ) -> None:
         """`rules_after` is the last transaction published by earlier rules, as far as the lake knows."""
         self._settings = settings
+        self._topics = ChangeTopics(settings, settings.spark.tables)
         self._rules_after = rules_after
         #: consumers that read, and do not read, records of open transactions
         self._written = written
@@ -87,10 +89,10 @@ class Cuts:
                 f"transaction {state.transaction}: check name and kafka.bootstrap_servers; if an older copy of Kafka's "
                 "topics was restored, run databus pipeline reset --to snapshot"
             )
-        partitions = await list_partitions(self._settings)
-        ends = await stable_ends(self._settings, self._written, self._committed, partitions)
-        pattern = topic_pattern(self._settings)
-        found = await self._starts.find(state, ends, pattern)
+        partitions = await self._topics.partitions()
+        timeout = self._settings.publisher.transaction_timeout
+        ends = await stable_ends(timeout, self._written, self._committed, partitions)
+        found = await self._starts.find(state, ends, self._topics.pattern)
         starts = found.offsets
         waiting = sum(ends[each] - start for each, start in starts.items())
         last, reset = progress.transaction, progress.reset
@@ -103,7 +105,7 @@ class Cuts:
             ends, last = await self._cut(starts, ends, state.transaction, last)
         return Batch(
             by_topic(starts),
-            LogState(last, _merged(state.offsets, by_topic(ends), pattern), gone=found.gone),
+            LogState(last, _merged(state.offsets, by_topic(ends), self._topics.pattern), gone=found.gone),
             found.lost,
             later.transaction if later else last,
             waiting,

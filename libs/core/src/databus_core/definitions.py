@@ -1,16 +1,12 @@
 """The definition of a table, as messages in the `databus` format have it."""
 
+import re
+
 import msgspec
 
 from databus_core.events import Column, Table
-from databus_spark.errors import TableParked
-from databus_spark.types import Columns, TypeOptions, lake_type
 
-#: name of the mirror's column with the sequence of the change that wrote the row (ADR 18); empty: a dump's row
-SEQUENCE = "_seq"
-
-#: names of columns that the change log and mirrors have, and that queries use
-_RESERVED = {SEQUENCE, "_action", "_row", "_topic", "_partition", "_offset", "_last", "cells"}
+_RAW_TYPE = re.compile(r"(?P<kind>\w+)\s*(?:\((?P<size>\d+)(?:,(?P<scale>\d+))?\))?")
 
 
 class _Column(msgspec.Struct, frozen=True):
@@ -63,18 +59,15 @@ def encode_definition(table: Table) -> str:
     return msgspec.json.encode(_Table(table.schema, table.name, columns, table.primary_key or None)).decode()
 
 
-def same_rows(one: Table, other: Table) -> bool:
-    """Return whether rows of both definitions have the same columns, types and key."""
-    return one.columns == other.columns and one.primary_key == other.primary_key
-
-
-def mirror_columns(table: Table, types: TypeOptions) -> Columns:
-    """Return the columns of a table's mirror, with their types. Raises TableParked if it has a reserved name."""
-    if reserved := sorted({column.name.lower() for column in table.columns} & _RESERVED):
-        raise TableParked(f"it has a column {reserved[0]}, a name that the lake uses", heals=False)
-    return {column.name: lake_type(column, types) for column in table.columns} | {SEQUENCE: "string"}
-
-
 def key_columns(table: Table) -> list[str]:
     """Return the names of the primary key's columns, in key order."""
     return [table.columns[index].name for index in table.primary_key]
+
+
+def sized_type(column: Column) -> tuple[str, int, int]:
+    """Return a column's type, with its size and its scale, 0 without one."""
+    match = _RAW_TYPE.match(column.raw_type.lower())
+    if match is None:
+        return column.raw_type.lower(), 0, 0
+    kind = {"integer": "int", "numeric": "decimal"}.get(match["kind"], match["kind"])
+    return kind, int(match["size"] or 0), int(match["scale"] or 0)

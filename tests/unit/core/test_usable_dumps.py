@@ -1,4 +1,4 @@
-"""With which dump a lake can begin."""
+"""With which dump a consumer can begin."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,11 +8,12 @@ import pytest
 from databus_core.manifest import Manifest, State
 from databus_core.progress import Progress, Reset, Routes
 from databus_core.settings import Settings
-from databus_spark_sink.loads.bootstrap import is_usable
+from databus_core.usable_dumps import is_usable
 from integration.sink_peers import describe_table
 
 TABLES = (describe_table("items", "id int(11)"), describe_table("other", "id int(11)"))
-SETTINGS = Settings(name="shop", spark={"lake": "file:///lake", "tables": ["shop.items", "shop.o*"]})
+SETTINGS = Settings(name="shop")
+WANTED = ["shop.items", "shop.o*"]
 
 
 def dump(**more: Any) -> Manifest:
@@ -33,11 +34,11 @@ def dump(**more: Any) -> Manifest:
         (dump(rules="another"), False, "dump-api has other rules"),
     ],
 )
-def test_a_lake_begins_with_a_dump_that_has_all_its_tables(manifest: Manifest, expected: bool, what: str) -> None:
-    assert is_usable(manifest, Progress(transaction=9), SETTINGS) == expected, what
+def test_a_consumer_begins_with_a_dump_that_has_all_its_tables(manifest: Manifest, expected: bool, what: str) -> None:
+    assert is_usable(manifest, Progress(transaction=9), SETTINGS, WANTED) == expected, what
 
 
 @pytest.mark.parametrize("progress", [Progress(reset=Reset(8)), Progress(routes=Routes("", after=8), reset=Reset(3))])
-def test_a_lake_does_not_begin_with_a_dump_of_before_a_reset_or_other_rules(progress: Progress) -> None:
-    assert not is_usable(dump(), progress, SETTINGS)
-    assert is_usable(dump(transaction=8), progress, SETTINGS)
+def test_a_consumer_does_not_begin_with_a_dump_of_before_a_reset_or_other_rules(progress: Progress) -> None:
+    assert not is_usable(dump(), progress, SETTINGS, WANTED)
+    assert is_usable(dump(transaction=8), progress, SETTINGS, WANTED)

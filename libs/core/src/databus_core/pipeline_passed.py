@@ -1,0 +1,91 @@
+"""Wait until a pipeline has passed the position of a dump.
+
+A record's key has its binlog file and offset. If record and dump are from the same server, comparing the two positions
+shows whether the dump contains the record. After a failover, later records are from another server. So a consumer waits
+until the pipeline has passed the dump's position, and keeps Kafka's end offsets of that moment: records from these
+offsets on are newer than the dump, whatever their position.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from databus_binlog import GtidSet, Position
+from databus_core import kafka_client
+from databus_core.change_topics import ChangeTopics
+from databus_core.errors import DumpUnusable
+from databus_core.kafka_ends import Offsets, by_topic, stable_ends
+from databus_core.kafka_progress import read_progress
+from databus_core.log_events import LogEvent
+from databus_core.logs import get_logger, position_fields
+from databus_core.manifest import Manifest
+from databus_core.progress import Progress
+from databus_core.settings import Settings
+
+log = get_logger(__name__)
+
+_PAUSE_SECONDS = 0.5
+
+
+class PipelineMoment(msgspec.Struct, frozen=True):
+    """The moment when the pipeline had passed a dump's position."""
+
+    #: ordinal of the last transaction that was published
+    transaction: int
+    #: the ends of the topics: all records from there on are newer than the dump
+    offsets: Offsets
+
+
+async def wait_until_passed(settings: Settings, manifest: Manifest, topics: ChangeTopics) -> PipelineMoment:
+    """Wait until the pipeline has passed the dump's position.
+
+    Raises DumpUnusable if the pipeline has failed over to another server by then.
+    """
+    log.info(
+        LogEvent.BOOTSTRAP_WAITING,
+        "waiting until the pipeline has passed the dump's position",
+        dump=manifest.id,
+        **position_fields(manifest.position or Position()),
+    )
+    async for progress in _polled(settings):
+        if _has_passed(progress, manifest):
+            break
+    timeout = settings.publisher.transaction_timeout
+    async with (
+        kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
+        kafka_client.consumer(settings.kafka) as committed,
+    ):
+        ends = by_topic(await stable_ends(timeout, written, committed, await topics.partitions()))
+    # With `exactly_once`, the progress of all records before these offsets is committed, so this raises if a failover
+    # precedes them.
+    _has_passed(later := await read_progress(settings, to_end=True) or progress, manifest)
+    return PipelineMoment(later.transaction, ends)
+
+
+def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool:
+    """Return whether the dump was taken from the server that the pipeline reads; True if either is unknown."""
+    return progress is None or "" in (progress.server, manifest.server) or progress.server == manifest.server
+
+
+async def _polled(settings: Settings) -> AsyncIterator[Progress]:
+    while True:
+        yield await read_progress(settings) or Progress()
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def _has_passed(progress: Progress, manifest: Manifest) -> bool:
+    """Return whether the progress has passed the dump. Raises DumpUnusable if it is of another server."""
+    if not is_from_pipeline_host(manifest, progress):
+        raise DumpUnusable(f"the pipeline failed over to another server after dump {manifest.id}: request a new dump")
+    if progress.position is None or manifest.position is None:
+        return False
+    dump, reached = manifest.position, progress.position
+    if dump.gtid_set and reached.gtid_set:
+        dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", dump.gtid_set)
+        return type(dumped).from_text(reached.gtid_set).covers(dumped)
+    return _place(reached) >= _place(dump)
+
+
+def _place(position: Position) -> tuple[int, int]:
+    return int(position.file.rpartition(".")[2]), position.offset
