@@ -100,7 +100,10 @@ class LogEvent(StrEnum):
     BOOTSTRAP_STARTED = "bootstrap_started", "The lake is loaded from this dump."
     TABLE_LOADED = "table_loaded", "A table's mirror has the rows of the dump."
     BOOTSTRAP_REFUSED = "bootstrap_refused", "Kafka lacks changes after the newest dump, so another one is taken."
-    BOOTSTRAP_WAITING = "bootstrap_waiting", "The sink waits until the pipeline has passed the dump's position."
+    BOOTSTRAP_WAITING = (
+        "bootstrap_waiting",
+        "The sink, or dump-api, waits until the pipeline has passed the dump's position.",
+    )
     TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
     RECORDS_MISSING = (
         "records_missing",

@@ -70,6 +70,15 @@ class DumpProgress(msgspec.Struct, frozen=True):
     eta_seconds: float | None = None
 
 
+class PipelineMoment(msgspec.Struct, frozen=True):
+    """The moment when the pipeline had passed a dump's position."""
+
+    #: ordinal of the last transaction that was published
+    transaction: int
+    #: topic → partition → end of the topic: all records from there on are newer than the dump
+    offsets: dict[str, dict[int, int]]
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """A versioned snapshot, tied to a position of the source and to Kafka offsets."""
 
@@ -94,6 +103,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     dead_letter_offset: int = 0
     #: ordinal of the last transaction that the pipeline had published then; the dump has it and all before. 0: none
     transaction: int = 0
+    #: when the pipeline had passed `position`; null until then, and if the pipeline fails over to another server before
+    passed: PipelineMoment | None = None
     #: fingerprint of the rules by which the rows are published (`databus_core.routes`); empty: not known
     rules: str = ""
     #: the patterns of the request; None if it asked for all tables

@@ -24,6 +24,7 @@ from databus_dump_api.dumps import DumpManager
 from databus_dump_api.idempotency import IdempotentRequests
 from databus_dump_api.leases import Leases
 from databus_dump_api.owners import Owners
+from databus_dump_api.passed import record_passed
 from databus_dump_api.retention import delete_expired
 from databus_dump_api.schedules import Scheduler
 from databus_dump_api.source import check_source
@@ -39,12 +40,13 @@ class Service:
 
     _redis: Redis
     _dumps: DumpManager
+    _store: DumpStore
     _worker: Worker
     _scheduler: Scheduler
 
     def app(self, settings: Settings, health: Health) -> ASGIApp:
         """Open the storage and build the HTTP application."""
-        store = _store(settings)
+        self._store = store = _store(settings)
         store.open()
         DUMP_STORAGE_FREE.set_function(store.free_bytes)
         self._redis = redis_client(settings.redis)
@@ -61,6 +63,7 @@ class Service:
             lambda: _watch(settings, health),
             self._worker.take_dumps,
             self._worker.fail_orphans,
+            lambda: record_passed(settings, self._store),
             self._scheduler.run,
             lambda: delete_expired(self._dumps, settings.dumps),
         )

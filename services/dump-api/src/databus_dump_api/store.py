@@ -2,8 +2,8 @@
 
 Several processes may use the same root. Nothing is kept in memory but manifests that have not been replaced since they
 were read. A manifest is replaced atomically, and is on disk before a client can see the new state. A dump that has not
-ended is written only by the holder of its claim (`claims`). A deletion removes the manifest first, which needs no free
-space; folders without a manifest are removed when dump-api starts.
+ended is written only by the holder of its claim (`claims`). A deletion renames the folder first, which needs no free
+space; such folders, and those without a manifest, are removed when dump-api starts.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ import msgspec
 
 from databus_core import durable
 from databus_core.errors import FatalError, InvalidSettings
-from databus_core.manifest import Manifest, State
+from databus_core.manifest import Manifest, PipelineMoment, State
 from databus_dump_api.claims import MANIFEST, Claim, ClaimLost
 from databus_dump_api.problems import StorageFull, StorageUnavailable
 
 _ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
-_NEW = ".new-"
+_NEW, _GONE = ".new-", ".gone-"
 #: bytes that must be free when a dump is requested
 _RESERVE = 2**20
 #: age at which what is left of a new dump or a deletion is certainly not in use any more
@@ -90,10 +90,13 @@ class DumpStore:
         """Make a new dump durable, then visible. Raises StorageFull or StorageUnavailable."""
         await asyncio.to_thread(self._add, manifest)
 
-    async def update(self, manifest: Manifest) -> None:
-        """Replace the manifest of a complete dump, unless the dump was deleted. Raises as `add`."""
-        with storage_errors(self.folder(manifest.id)), suppress(FileNotFoundError):
-            await asyncio.to_thread(_write, self.folder(manifest.id), manifest)
+    async def pass_by(self, dump: str, moment: PipelineMoment) -> None:
+        """Record when the pipeline had passed a complete dump, unless it was deleted. Raises as `add`."""
+        manifest = await self.get(dump)
+        if manifest and manifest.passed is None:
+            with storage_errors(self.folder(dump)), suppress(FileNotFoundError):
+                passed = msgspec.structs.replace(manifest, passed=moment)
+                await asyncio.to_thread(_write, self.folder(dump), passed)
 
     async def claim(self, dump: str) -> tuple[Claim, Manifest]:
         """Claim a dump that has not ended. Return the claim, and the manifest as of then.
@@ -132,12 +135,17 @@ class DumpStore:
         await asyncio.to_thread(write)
 
     async def remove(self, dump: str) -> None:
-        """Delete a dump. Without its manifest, a crash cannot bring the dump back. Raises StorageUnavailable."""
-        folder = self.folder(dump)
-        with storage_errors(folder):
-            await asyncio.to_thread(_remove_manifest, folder)
+        """Delete a dump. Under its new name no crash and no `pass_by` can bring it back. Raises StorageUnavailable."""
+        gone = self._root / f"{_GONE}{dump}"
+
+        def remove() -> None:
+            self.folder(dump).rename(gone)
+            durable.sync_folder(self._root)
             with suppress(FileNotFoundError):  # a replica that starts may remove it, too
-                await asyncio.to_thread(shutil.rmtree, folder)
+                shutil.rmtree(gone)
+
+        with storage_errors(self.folder(dump)):
+            await asyncio.to_thread(remove)
 
     def _get(self, dump: str) -> Manifest | None:
         if not re.fullmatch(r"[\w-]+", dump, re.ASCII):  # it must not lead to another folder
@@ -195,7 +203,7 @@ class DumpStore:
 
         A volume may have other folders, such as lost+found.
         """
-        if not _ID.fullmatch(folder.name.removeprefix(_NEW)) or self._get(folder.name):
+        if not _ID.fullmatch(folder.name.removeprefix(_NEW).removeprefix(_GONE)) or self._get(folder.name):
             return
         with suppress(FileNotFoundError):
             if folder.name.startswith(_NEW) and time.time() - folder.stat().st_mtime < _LEFT_SECONDS:
@@ -227,8 +235,3 @@ def _free(path: Path) -> int:
 def _write(folder: Path, manifest: Manifest) -> None:
     with durable.replacing(folder / MANIFEST) as file:
         file.write(msgspec.json.encode(manifest))
-
-
-def _remove_manifest(folder: Path) -> None:
-    (folder / MANIFEST).unlink(missing_ok=True)
-    durable.sync_folder(folder)
