@@ -59,7 +59,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 chart: ## Lint and render the chart with the helm on PATH
 	@command -v helm >/dev/null || { echo "make chart: install helm 3.14 or later, it is not on PATH" >&2; exit 1; }
-	for values in charts/databus/values.yaml charts/databus/ci/*.yaml; do \
+	for values in charts/databus/ci/*.yaml; do \
 	  helm lint --strict charts/databus -f $$values; helm template databus charts/databus -f $$values >/dev/null; done
 
 test-cluster: setup ## Run the sink on a Spark master with two workers, with a lake in a folder and on S3 (T="-k s3a")

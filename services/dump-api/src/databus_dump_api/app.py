@@ -52,7 +52,7 @@ def build(dumps: DumpManager, requests: IdempotentRequests, health: Health, sett
     problems.install(app, health)
     app.include_router(dump_routes.router(dumps, requests, settings.dumps.lease_ttl))
     app.include_router(backfills.router(settings))
-    openapi.complete(app)
+    openapi.complete(app, has_keys=bool(settings.dumps.api_keys))
     return app
 
 

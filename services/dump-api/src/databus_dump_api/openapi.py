@@ -15,7 +15,7 @@ _KEY = "apiKey"
 _STRUCTS = (DumpList, DumpEvent, DumpLease, BackfillList, BackfillStatus, Document)
 
 
-def complete(app: FastAPI) -> None:
+def complete(app: FastAPI, *, has_keys: bool) -> None:
     """Add the schemas of msgspec bodies, of which FastAPI knows nothing, and what all routes under `/v1` have."""
     document = app.openapi()
     components = document.setdefault("components", {})
@@ -26,13 +26,17 @@ def complete(app: FastAPI) -> None:
     }
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            _add_access(path, method, operation)
+            _add_access(path, method, operation, has_keys)
 
 
-def _add_access(path: str, method: str, operation: dict[str, Any]) -> None:
+def _add_access(path: str, method: str, operation: dict[str, Any], has_keys: bool) -> None:
     scope = scope_of(method.upper(), path)
-    operation["security"] = [{_KEY: [scope]}, {}]
+    operation["security"] = [{_KEY: [scope]}] if has_keys else [{_KEY: [scope]}, {}]
     operation["description"] += f"\n\nAPI keys need the scope `{scope}`."
-    for status, answer in answers({}, 401, 403, 429).items():
+    errors = [401, 403, 429]
+    if body := operation.get("requestBody"):
+        body["required"] = True  # a request without one has no Content-Type either
+        errors.append(400)  # the body is not text
+    for status, answer in answers({}, *errors).items():
         operation["responses"][str(status)] = answer
     operation["responses"] = dict(sorted(operation["responses"].items()))
