@@ -81,7 +81,7 @@ faults-lake: setup ## Change rows and tables at random while services are killed
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)
 	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)
 
-docs: setup ## Write the tables of settings and of log events in docs/reference from the code
+docs: setup ## Write the settings, log events and the REST API in docs/reference from the code
 	PYTHONPATH=tests $(BIN)/python -m reference
 
 bench: bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)

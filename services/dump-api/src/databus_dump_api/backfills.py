@@ -54,7 +54,7 @@ def router(settings: Settings) -> APIRouter:
         "",
         status_code=HTTPStatus.ACCEPTED,
         summary="Request backfills",
-        responses=answers({202: BackfillList}, 409, 413, 415, 422, 503),
+        responses=answers({202: BackfillList}, 409, 415, 422, 503),
         dependencies=[Depends(require_json)],
     )
     async def request_backfills(body: NewBackfills) -> Response:

@@ -12,7 +12,7 @@ from databus_dump_api import problems
 MAX_PATTERNS = 1000
 
 
-def require_json(content_type: Annotated[str, Header()] = "") -> None:
+def require_json(content_type: Annotated[str, Header(include_in_schema=False)] = "") -> None:
     """Refuse what a browser would send to another site without asking that site first."""
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it with Content-Type: application/json")

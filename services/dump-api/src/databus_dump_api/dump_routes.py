@@ -52,6 +52,7 @@ FileName = Annotated[str, Path(description="name of a file", examples=["shop.ord
 IdempotencyKey = Annotated[
     str | None,
     Header(
+        alias="Idempotency-Key",
         min_length=1,
         max_length=200,
         description="a request that is sent again with the same key and body within a day is done once",
@@ -68,7 +69,7 @@ def router(dumps: DumpManager, requests: IdempotentRequests, lease_ttl: float) -
         "",
         status_code=HTTPStatus.ACCEPTED,
         summary="Request a dump",
-        responses=answers({202: Manifest}, 404, 409, 413, 415, 422, 503, 507),
+        responses=answers({202: Manifest}, 404, 409, 415, 422, 503, 507),
         dependencies=[Depends(require_json)],
     )
     async def request_dump(
