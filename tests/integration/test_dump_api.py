@@ -314,7 +314,10 @@ async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api,
     assert ever_succeeded == {"lease", "delete"}
 
 
-async def test_retention_keeps_the_newest_dumps_and_leased_ones(serve: Callable[..., Any], execute: Execute) -> None:
+async def test_retention_keeps_the_newest_dumps_and_leased_ones(
+    serve: Callable[..., Any], execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("databus_dump_api.retention._PAUSE_SECONDS", 0.1)
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     async with serve(dumps={"keep": 2}) as api:
         first, second = (await api.take_dump())["id"], (await api.take_dump())["id"]

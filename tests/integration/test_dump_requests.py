@@ -109,6 +109,15 @@ async def test_head_answers_like_get(api: Api, tables: list[str]) -> None:
         assert (head.status_code, head.headers) == (get.status_code, get.headers), path
 
 
+async def test_hundreds_of_downloads_at_once_wait_for_one_another(serve: Serve, tables: list[str]) -> None:
+    """Each needs Redis for its lease."""
+    async with serve(dumps={"requests_per_second": 1000}) as api:
+        manifest = await api.take_dump()
+        path = path_of(manifest, manifest["files"][0]["name"])
+        answers = await asyncio.gather(*(api.get(path) for _ in range(300)))
+        assert {answer.status_code for answer in answers} == {200}
+
+
 # --- API keys ---------------------------------------------------------------------------------------------------------
 
 

@@ -270,8 +270,8 @@ async def test_a_damaged_manifest_is_an_error(tmp_path: Path, damaged: bytes) ->
 
 async def test_other_folders_in_the_storage_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir(mode=0)
-    (tmp_path / "20261121T115346Z-3f2a-copy").mkdir()
     await DumpStore(tmp_path).add(manifest(DUMP, State.COMPLETE))
+    shutil.copytree(tmp_path / DUMP, tmp_path / f"{DUMP}-copy")
     assert [found.id for found in await reopen(tmp_path).newest_first()] == [DUMP]
     assert len(names_in(tmp_path)) == 3
 

@@ -11,7 +11,7 @@ from databus_dump_api.dumps import DumpManager
 from databus_dump_api.problems import InUse, UnknownDump
 
 #: seconds between two looks
-_PAUSE_SECONDS = 5.0
+_PAUSE_SECONDS = 30.0
 
 
 async def delete_expired(dumps: DumpManager, settings: Dumps) -> None:

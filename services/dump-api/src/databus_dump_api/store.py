@@ -166,6 +166,8 @@ class DumpStore:
                 return None
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise FatalError(f"{path}: not a manifest ({error}): restore it, or remove the folder") from error
+        if manifest.id != dump:  # somebody has copied a dump
+            return None
         self._read[dump] = version, manifest
         return manifest
 

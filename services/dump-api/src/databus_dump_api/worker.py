@@ -33,7 +33,11 @@ log = get_logger(__name__)
 
 #: seconds between two renewals of the ownership
 _RENEW_SECONDS = 1.0
-#: seconds between two looks for requests that other replicas have accepted, and for dumps without an owner
+#: timeout of a renewal
+_ATTEMPT_SECONDS = 2.0
+#: seconds between two looks for dumps without an owner; an owner that has lost its lease renews it in between
+_LOOK_SECONDS = 4.0
+#: seconds between two looks for requests that other replicas have accepted
 _POLL_SECONDS = 2.0
 #: pause until a dump is cancelled again: a client that is disconnecting may swallow a cancellation
 _CANCEL_SECONDS = 5.0
@@ -72,7 +76,7 @@ class Worker:
                         await self._requested.wait()
 
     async def fail_orphans(self) -> None:
-        """Fail running dumps that have no owner. At the first look, an owner may be about to renew a lost lease."""
+        """Fail running dumps that have no owner at two looks."""
         before: set[str] = set()
         while True:
             running = [each.id for each in await self._store.newest_first() if each.state is State.RUNNING]
@@ -82,7 +86,7 @@ class Worker:
                     if owned:
                         await self._fail(owned, "the dump-api that took it has stopped; request a new dump")
             before = orphans
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _take_oldest(self) -> bool:
         """Take the oldest pending dump that has no owner. False if there is none."""
@@ -151,11 +155,13 @@ class Worker:
     async def _hold(self, owned: _Owned, progress: Progress) -> None:
         """Renew the ownership and publish the progress, until the claim or the ownership is lost."""
         while await asyncio.to_thread(lambda: owned.claim.held):
-            with suppress(RetryableError):  # while Redis is unavailable, nobody else can become the owner
-                if await owned.lease.take() != owned.lease.me:
-                    return
-                size = await asyncio.to_thread(_size, owned.claim.folder)
-                await self._owners.show(owned.manifest.id, progress.shown(size))
+            size = await asyncio.to_thread(_size, owned.claim.folder)
+            # While Redis is unavailable, nobody else can become the owner.
+            with suppress(RetryableError, TimeoutError):
+                async with asyncio.timeout(_ATTEMPT_SECONDS):
+                    if await owned.lease.take() != owned.lease.me:
+                        return
+                    await self._owners.show(owned.manifest.id, progress.shown(size))
             await asyncio.sleep(_RENEW_SECONDS)
 
     async def _fail(self, owned: _Owned, reason: str) -> None:
