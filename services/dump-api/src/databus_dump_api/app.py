@@ -51,7 +51,7 @@ def build(dumps: DumpManager, requests: IdempotentRequests, health: Health, sett
     app.add_middleware(Access, settings=settings.dumps)
     problems.install(app, health)
     app.include_router(dump_routes.router(dumps, requests, settings.dumps.lease_ttl))
-    app.include_router(backfills.router(settings))
+    app.include_router(backfills.router(requests, settings))
     openapi.complete(app, has_keys=bool(settings.dumps.api_keys))
     return app
 

@@ -10,6 +10,17 @@ from databus_dump_api import problems
 
 #: limit of the patterns in a request
 MAX_PATTERNS = 1000
+#: header of requests that are done once (`idempotency`)
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="a request that is sent again with the same key and body within a day is done once",
+        examples=["8e03978e-40d5-43dd-bc93-6894a57f9324"],
+    ),
+]
 
 
 def require_json(content_type: Annotated[str, Header(include_in_schema=False)] = "") -> None:

@@ -3,14 +3,14 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
 from databus_core.manifest import DumpEvent, DumpLease, DumpList, Manifest, State
 from databus_core.settings import TablePattern
 from databus_dump_api import events
-from databus_dump_api.bodies import MAX_PATTERNS, answers, json_response, require_json, schema_of
+from databus_dump_api.bodies import MAX_PATTERNS, IdempotencyKey, answers, json_response, require_json, schema_of
 from databus_dump_api.download import MEDIA_TYPES, Download
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.idempotency import IdempotentRequests
@@ -49,16 +49,6 @@ class ListQuery(BaseModel):
 DumpId = Annotated[str, Path(description="id of a dump", examples=["20261121T115346Z-3f2a"])]
 LeaseId = Annotated[str, Path(description="id of a lease", examples=["9f86d081884c7d65"])]
 FileName = Annotated[str, Path(description="name of a file", examples=["shop.orders.00001.jsonl.zst"])]
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        description="a request that is sent again with the same key and body within a day is done once",
-        examples=["8e03978e-40d5-43dd-bc93-6894a57f9324"],
-    ),
-]
 
 
 def router(dumps: DumpManager, requests: IdempotentRequests, lease_ttl: float) -> APIRouter:
