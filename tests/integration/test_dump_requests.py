@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -15,7 +16,12 @@ from common.pipelines import MakePipeline
 from common.waiting import eventually, throughout
 from databus_core.dump_client import DumpApi
 from databus_core.errors import DumpUnusable
-from databus_core.settings import Dumps
+from databus_core.manifest import Manifest, State
+from databus_core.redis_connection import redis_client
+from databus_core.settings import Dumps, Settings
+from databus_dump_api.dumps import DumpManager
+from databus_dump_api.owners import Owners
+from databus_dump_api.schedules import Scheduler
 from devstack import Server
 from devstack.process import tail
 from integration.dump_api import Api, path_of
@@ -47,6 +53,7 @@ async def test_a_request_that_is_sent_again_is_done_once(serve: Serve, tables: l
         again = await requesting(another, "k", tables[0])
         assert (first.status_code, again.status_code) == (202, 202)
         assert again.json()["id"] == first.json()["id"]
+        assert (await requesting(api, "k", tables[0])).json()["id"] == first.json()["id"]
         assert again.headers["Location"] == first.headers["Location"]
         other_key = await requesting(api, "l", tables[0])
         assert other_key.json()["id"] != first.json()["id"]
@@ -170,3 +177,32 @@ async def test_one_of_the_replicas_requests_the_dump_of_a_schedule(serve: Serve,
             return len(await listed()) == 1
 
         await throughout(3, still_one)
+
+
+class Requested:
+    """Stands for the dumps: keeps what schedules request."""
+
+    def __init__(self) -> None:
+        self.dumps: list[Manifest] = []
+
+    async def newest_first(self) -> list[Manifest]:
+        return self.dumps
+
+    async def request(self, _: object, schedule: str) -> Manifest:
+        now = datetime.now(UTC)
+        self.dumps.append(Manifest(id="d", pipeline="p", state=State.PENDING, created=now, schedule=schedule))
+        return self.dumps[-1]
+
+
+async def test_a_replica_that_comes_too_late_finds_the_dump_of_the_other(redis_server: Server, schema: str) -> None:
+    """Both have found the schedule due, but only one can request the dump first."""
+    schedules = [{"name": "often", "every": "1h"}]
+    settings = Settings.model_validate(
+        {"name": schema, "redis": {"url": redis_server.url}, "dumps": {"schedules": schedules}}
+    )
+    requested = Requested()
+    async with redis_client(settings.redis) as redis:
+        one, two = (Scheduler(settings, cast(DumpManager, requested), Owners(redis, schema)) for _ in range(2))
+        for scheduler in one, two:
+            await scheduler._request(settings.dumps.schedules[0])
+    assert len(requested.dumps) == 1

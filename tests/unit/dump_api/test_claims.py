@@ -1,5 +1,7 @@
 """Claims of a dump: whoever lost its claim changes nothing any more, at whatever step it was suspended."""
 
+import errno
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -73,6 +75,19 @@ async def test_whoever_claims_sees_what_the_last_writer_committed(store: DumpSto
     with pytest.raises(ClaimLost):
         await store.claim("unknown")
     assert await store.get("d") == COMPLETE
+
+
+async def test_a_dump_whose_writer_is_gone_can_be_claimed_on_a_full_volume(
+    store: DumpStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, _ = await store.claim("d")
+
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    claim, _ = await store.claim("d")
+    assert (claim.held, gone.held) == (True, False)
 
 
 @pytest.mark.parametrize("look", [1, 2])

@@ -27,7 +27,7 @@ def test_pages_together_have_all_dumps_also_if_some_are_deleted_and_added_betwee
         if answer.next is None:
             break
         cursor = answer.next
-        dumps = [dump(20), *(each for each in dumps if each not in answer.dumps)]
+        dumps = [dump(20), *(each for each in dumps if each != answer.dumps[0])]
     assert found == ["d9", "d8", "d7", "d6", "d5", "d4", "d3", "d2", "d1"]
 
 
