@@ -127,7 +127,7 @@ class Worker:
             await self._store.complete(owned.claim, complete)
         except ClaimLost:
             raise_if_cancelled()
-            log.info(LogEvent.DUMP_STOPPED, "the dump was cancelled, or ended by another replica")
+            _log_stopped()
         except (DatabusError, OSError) as error:
             raise_if_cancelled()
             await self._fail(owned, " ".join(str(error).split()))
@@ -165,10 +165,17 @@ class Worker:
             await asyncio.sleep(_RENEW_SECONDS)
 
     async def _fail(self, owned: _Owned, reason: str) -> None:
-        with suppress(ClaimLost):
+        try:
             await self._store.end(owned.claim, owned.manifest, State.FAILED, reason)
+        except ClaimLost:  # also if the reason is only that its files are gone
+            _log_stopped()
+        else:
             log.error(LogEvent.DUMP_FAILED, f"the dump failed: {reason}", dump=owned.manifest.id)
             DUMPS.labels(State.FAILED).inc()
+
+
+def _log_stopped() -> None:
+    log.info(LogEvent.DUMP_STOPPED, "the dump was cancelled, or ended by another replica")
 
 
 def _size(folder: Path) -> int:
