@@ -120,7 +120,10 @@ def router(dumps: DumpManager, requests: IdempotentRequests, lease_ttl: float) -
         responses=answers({202: Manifest}, 404, 409, 503, 507),
     )
     async def cancel_dump(dump: DumpId) -> Response:
-        """Cancel a dump that is pending or running. Its files are removed; its read view ends within seconds.
+        """Cancel a dump that is pending or running. Its files are removed.
+
+        The database ends the read view when it notices that the connection is closed: within seconds, but later if the
+        dump waits for a table that DDL has locked.
 
         A dump that is cancelled stays so: the answer to another request is the same.
         """
