@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-dump bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -59,7 +59,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 chart: ## Lint and render the chart with the helm on PATH
 	@command -v helm >/dev/null || { echo "make chart: install helm 3.14 or later, it is not on PATH" >&2; exit 1; }
-	for values in charts/databus/values.yaml charts/databus/ci/*.yaml; do \
+	for values in charts/databus/ci/*.yaml; do \
 	  helm lint --strict charts/databus -f $$values; helm template databus charts/databus -f $$values >/dev/null; done
 
 test-cluster: setup ## Run the sink on a Spark master with two workers, with a lake in a folder and on S3 (T="-k s3a")
@@ -81,10 +81,10 @@ faults-lake: setup ## Change rows and tables at random while services are killed
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)
 	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)
 
-docs: setup ## Write the tables of settings and of log events in docs/reference from the code
+docs: setup ## Write the settings, log events and the REST API in docs/reference from the code
 	PYTHONPATH=tests $(BIN)/python -m reference
 
-bench: bench-decode bench-select bench-dump bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)
+bench: bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
@@ -106,6 +106,9 @@ bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --r
 
 bench-backfill: setup ## Measure a backfill beside a stream (ARGS="--rows 300000 --runs 1" for a quick look)
 	$(BIN)/python tests/bench/backfill.py $(ARGS)
+
+bench-downloads: setup ## Download a file of 1 GB from dump-api 200 times at once (ARGS="--clients 50 --seconds 10" for a quick look)
+	$(BIN)/python tests/bench/downloads.py $(ARGS)
 
 bench-doubts: setup ## Measure tables in doubt beside a stream (ARGS="--seconds 6 --runs 1" for a quick look)
 	$(BIN)/python tests/bench/doubts.py $(ARGS)

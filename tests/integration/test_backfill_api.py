@@ -44,6 +44,19 @@ def problem(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["detail"]
 
 
+async def test_backfills_that_are_requested_again_with_their_key_are_the_same(
+    api: Api, requests: Requests, schema: str
+) -> None:
+    headers, body = {"Idempotency-Key": "k"}, {"tables": [f"{schema}.*"]}
+    first = await api.post(URL, json=body, headers=headers)
+    again = await api.post(URL, json=body, headers=headers)
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json() == first.json()
+    assert (await api.get(URL)).json() == first.json()
+    other, detail = problem(await api.post(URL, json=body | {"clean": True}, headers=headers))
+    assert (other, "was sent with another body" in detail) == (422, True)
+
+
 async def test_requested_backfills_can_be_listed_and_shown(api: Api, requests: Requests, schema: str) -> None:
     body = {"tables": [f"{schema}.*"], "where": "id > 1", "output": "default", "any_size": True}
     answer = await api.post(URL, json=body)

@@ -24,6 +24,7 @@ from databus_core.names import lease_key
 from databus_core.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
+from databus_dump_api.owners import Owners
 from databus_dump_api.problems import Problem
 from databus_dump_api.store import DumpStore
 from devstack import Server
@@ -51,7 +52,7 @@ async def test_a_request_for_tables_that_are_not_captured_is_refused_and_the_err
     answer = await api.post("/v1/dumps", json={"tables": [f"{schema}.t", unknown]})
     assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
     assert f"no captured and published table matches {unknown}:" in answer.json()["detail"]
-    assert (await api.get("/v1/dumps")).json() == {"dumps": []}
+    assert (await api.get("/v1/dumps")).json() == {"dumps": [], "next": None}
 
 
 @pytest.mark.parametrize("body", ['{"tables": "t"}', '{"tables": []}', '{"table": ["a.b"]}', "{"])
@@ -84,7 +85,7 @@ async def test_a_page_of_another_site_cannot_start_a_dump(api: Api, kind: str | 
     answer = await api.post("/v1/dumps", content=body, headers={"Content-Type": kind} if kind else {})
     assert (answer.status_code, answer.headers["Content-Type"]) == (415, "application/problem+json")
     assert "Content-Type: application/json" in answer.json()["detail"]
-    assert (await api.get("/v1/dumps")).json() == {"dumps": []}
+    assert (await api.get("/v1/dumps")).json() == {"dumps": [], "next": None}
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
@@ -203,7 +204,7 @@ async def test_the_openapi_document_describes_every_route_and_every_schema_that_
     answer = await api.get("/openapi.json")
     document = answer.json()
     routes = [route for path in document["paths"].values() for route in path.values()]
-    assert len(routes) == 12
+    assert len(routes) == 14
     assert all(route["summary"] and route["description"] for route in routes)
     assert all(response["description"] for route in routes for response in route["responses"].values())
     used = set(re.findall(r'"#/components/schemas/(\w+)"', answer.text))
@@ -295,11 +296,12 @@ async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api,
     generator = random.Random(7)
     store = DumpStore(tmp_path)
     ever_succeeded = set()
-    async with Leases(redis_client(api.settings.redis), api.settings.name, ttl=60) as leases:
-        dumps = DumpManager(api.settings, store, leases)
+    async with redis_client(api.settings.redis) as redis:
+        name = api.settings.name
+        dumps = DumpManager(api.settings, store, Leases(redis, name, ttl=60), Owners(redis, name), lambda: None)
         for number in range(200):
             dump = f"d{number}"
-            await store.save(Manifest(id=dump, pipeline="p", state=State.COMPLETE, created=datetime.now(UTC)))
+            await store.add(Manifest(id=dump, pipeline="p", state=State.COMPLETE, created=datetime.now(UTC)))
             actions = [("lease", dumps.lease(dump)), ("delete", dumps.delete(dump))]
             generator.shuffle(actions)
             answers = await asyncio.gather(*(action for _, action in actions), return_exceptions=True)
@@ -312,7 +314,10 @@ async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api,
     assert ever_succeeded == {"lease", "delete"}
 
 
-async def test_retention_keeps_the_newest_dumps_and_leased_ones(serve: Callable[..., Any], execute: Execute) -> None:
+async def test_retention_keeps_the_newest_dumps_and_leased_ones(
+    serve: Callable[..., Any], execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("databus_dump_api.retention._PAUSE_SECONDS", 0.1)
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     async with serve(dumps={"keep": 2}) as api:
         first, second = (await api.take_dump())["id"], (await api.take_dump())["id"]

@@ -1,6 +1,6 @@
 """`make docs`: write the generated parts of docs/reference."""
 
-from reference import logs, settings
+from reference import logs, rest, settings
 
-for path, text in [*settings.pages(), logs.page()]:
+for path, text in [*settings.pages(), logs.page(), rest.page()]:
     path.write_text(text)

@@ -29,6 +29,8 @@ LINKS = {
     "publisher.routes": "[routes](routes.md)",
     "publisher.transaction_timeout": "[long transactions](publisher.md#long-transactions)",
     "publisher.oversize": "[records that do not fit](publisher.md#records-that-do-not-fit)",
+    "dumps.schedules": "[schedules](dumps.md#schedules)",
+    "dumps.api_keys": "[who may send requests](dumps.md#who-may-send-requests)",
     "spark.lake": "[object stores](../guide/cluster.md)",
     "spark.master": "[clusters](../guide/cluster.md)",
     "output": "[dumps and the lake](#dumps-and-the-lake)",

@@ -24,7 +24,7 @@ spec:
     {{- if $.single }}
     type: Recreate
     {{- else }}
-    # The new pod stands by until the old one gives up its lease.
+    # The new pod stands by until the old one gives up its lease; those of dump-api share the work.
     type: RollingUpdate
     rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
     {{- end }}
@@ -49,7 +49,7 @@ metadata:
   annotations:
     helm.sh/resource-policy: keep
 spec:
-  accessModes: [ReadWriteOnce]
+  accessModes: [{{ .values.persistence.accessMode | default "ReadWriteOnce" }}]
   {{- with .values.persistence.storageClassName }}
   storageClassName: {{ . }}
   {{- end }}
@@ -71,7 +71,7 @@ metadata:
     app.kubernetes.io/component: {{ $.name }}
 spec:
   {{- if eq $.name "dump-api" }}
-  # The only pod: while it is not ready, its dumps can still be read and deleted.
+  # While a pod is not ready, dumps can still be read and deleted.
   publishNotReadyAddresses: true
   {{- end }}
   selector:

@@ -57,6 +57,9 @@ The Secrets that every pod mounts, each in /run/secrets/<name>: all its keys as 
 {{- with .Values.kafkaTls.secretName }}
 - {name: databus-kafka-tls, secret: {{ quote . }}}
 {{- end }}
+{{- if .Values.dumpApiKey.secretName }}
+- {name: databus-dump-api, secret: {{ quote .Values.dumpApiKey.secretName }}, key: {{ quote .Values.dumpApiKey.secretKey }}}
+{{- end }}
 {{- end }}
 
 {{/*
@@ -100,10 +103,19 @@ name: the component's name
   {{- $sasl := ternary (dict "oauth" (dict "client_secret_file" $file)) (dict "password_file" $file) (eq $mechanism "OAUTHBEARER") }}
   {{- $_ := set $own "kafka" (dict "sasl" $sasl) }}
 {{- end }}
+{{- $config := deepCopy .Values.config }}
+{{- if .Values.dumpApiKey.secretName }}
+  {{- $file := "/run/secrets/databus-dump-api/password" }}
+  {{- $key := dict "name" "databus" "scopes" (list "read" "write") "key_file" $file }}
+  {{- $_ := set $own.dumps "api_key_file" $file }}
+  {{- $_ := set $config.dumps "api_keys" (prepend ($config.dumps.api_keys | default list) $key) }}
+{{- else if and .Values.dumpApi.enabled (not (or $config.dumps.open $config.dumps.api_keys)) }}
+  {{- fail "dumpApi needs a key, or every pod of the cluster could read all published rows: set dumpApiKey.secretName to a Secret with a key of your choice, or config.dumps.open: true if a NetworkPolicy protects the port" }}
+{{- end }}
 {{- if .Values.dumpApi.enabled }}
   {{- $_ := set $own.dumps "url" (printf "http://%s-dump-api:8080" (include "databus.fullname" .)) }}
 {{- else if and .Values.sparkSink.enabled (not .Values.config.dumps.url) }}
   {{- fail "sparkSink needs a dump API, because it first loads a dump: enable dumpApi, or set config.dumps.url to the address of another one" }}
 {{- end }}
-{{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) }}
+{{- toYaml (mergeOverwrite $own $config) }}
 {{- end }}

@@ -33,7 +33,7 @@ _NOT_IN_CHART = {
     "publisher.salt",  # comes from a Secret, see env
     "publisher.salt_file",
     "publisher.claim_checks",  # the pod keeps no files
-    "dumps.api_key",  # see env
+    "dumps.api_key",  # see dumpApiKey
     "dumps.api_key_file",
     "spark.jars",  # in the image
 }

@@ -67,9 +67,9 @@ def test_the_parent_of_each_new_folder_is_synced(target: Path, synced: Synced) -
 async def test_a_new_manifest_and_its_folder_are_synced(target: Path, synced: Synced) -> None:
     store = DumpStore(target)
     store.open()
-    await store.save(Manifest(id="d", pipeline="p", state=State.PENDING, created=datetime.now(UTC)))
+    await store.add(Manifest(id="d", pipeline="p", state=State.PENDING, created=datetime.now(UTC)))
     folder = target / "d"
-    expected = [target.parent, target, folder / "manifest.json", folder]
+    expected = [target.parent, target, folder / "manifest.json", folder, target]
     assert [number for number, _ in synced] == [inode(path) for path in expected]
 
 

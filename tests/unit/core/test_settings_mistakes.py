@@ -41,6 +41,18 @@ IN_FILE = {
     "dumps: {formats: [parquet, canal-json]}": "dumps.formats: add jsonl: canal-json is made from it",
     "dumps: {url: 'dump-api:8080'}": "dumps.url: must be a URL that begins with http:// or https://, for example "
     "http://host:8080, not 'dump-api:8080'",
+    "dumps: {api_keys: [{name: a, sha256: hunter2}]}": "dumps.api_keys.0.sha256: must be the key's SHA-256, as 64 of "
+    "0-9 and a-f: printf %s KEY | sha256sum",
+    "dumps: {api_keys: [{name: a}]}": "dumps.api_keys.0: set sha256 or key_file, one of them",
+    "dumps: {api_keys: [{name: a, key_file: /nowhere}]}": "dumps.api_keys.0: key_file cannot be read: No such file or "
+    "directory: /nowhere",
+    "dumps: {api_keys: [{name: a, key_file: /dev/null}]}": "dumps.api_keys.0: key_file is empty: /dev/null",
+    "dumps: {schedules: [{name: a, every: 1h, cron: 0 3 * * *}]}": "dumps.schedules.0: set every or cron, one of them",
+    "dumps: {schedules: [{name: a, every: 1h}, {name: a, every: 2h}]}": "dumps.schedules: two entries have the name a",
+    "dumps: {schedules: [{name: a, cron: 0 3}]}": "dumps.schedules.0.cron: must be minute, hour, day, month and day of "
+    "the week, for example 0 3 * * *, not '0 3': Wrong number of fields",
+    "dumps: {schedules: [{name: a, cron: 0 0 31 2 *}]}": "dumps.schedules.0.cron: must be minute, hour, day, month and "
+    "day of the week, for example 0 3 * * *, not '0 0 31 2 *': Bad day-of-month",
     "spark: {lake: 'file://lake'}": "spark.lake: must be a folder as a URL, for example file:///var/lib/databus/lake "
     "or s3a://bucket/lake, not 'file://lake'",
     "spark: {lake: 's3a://AKIA:hunter2@bucket/lake'}": "spark.lake: the URL must not contain a login: set it by "

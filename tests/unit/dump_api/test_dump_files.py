@@ -1,5 +1,6 @@
 """Part files, manifests and the SELECT of a dump, without servers."""
 
+import asyncio
 import errno
 import gc
 import hashlib
@@ -8,7 +9,6 @@ import os
 import shutil
 from base64 import b64decode
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -164,30 +164,23 @@ def reopen(root: Path) -> DumpStore:
 
 
 @pytest.mark.parametrize("state", [State.PENDING, State.RUNNING])
-async def test_an_interrupted_dump_is_marked_failed_and_its_files_are_removed(tmp_path: Path, state: State) -> None:
-    await DumpStore(tmp_path).save(manifest(DUMP, state))
-    (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"half")
-    store = reopen(tmp_path)
-    found = store.get(DUMP)
-    assert found
-    assert found.state is State.FAILED
-    assert found.error
-    assert found.error.startswith("dump-api stopped before the dump was complete")
-    assert names_in(tmp_path / DUMP) == ["manifest.json"]
-    assert reopen(tmp_path).get(DUMP) == found
+async def test_a_dump_that_has_not_ended_survives_a_restart(tmp_path: Path, state: State) -> None:
+    """A worker takes it, or ends it when it is certain that no other replica takes it."""
+    await DumpStore(tmp_path).add(manifest(DUMP, state))
+    assert await reopen(tmp_path).get(DUMP) == manifest(DUMP, state)
 
 
 async def test_a_complete_dump_survives_a_restart(tmp_path: Path) -> None:
     complete = manifest(DUMP, State.COMPLETE)
-    await DumpStore(tmp_path).save(complete)
-    assert reopen(tmp_path).get(DUMP) == complete
+    await DumpStore(tmp_path).add(complete)
+    assert await reopen(tmp_path).get(DUMP) == complete
 
 
 async def test_an_interrupted_deletion_is_finished_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = DumpStore(tmp_path)
-    await store.save(manifest(DUMP, State.COMPLETE))
+    await store.add(manifest(DUMP, State.COMPLETE))
     (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"whole")
 
     def crash(_: Path) -> None:
@@ -197,8 +190,9 @@ async def test_an_interrupted_deletion_is_finished_at_the_next_start(
     with pytest.raises(SystemExit):
         await store.remove(DUMP)
     monkeypatch.undo()
-    assert names_in(tmp_path / DUMP) == ["shop.orders.00001.jsonl.zst"]
-    assert reopen(tmp_path).get(DUMP) is None
+    (gone,) = names_in(tmp_path)
+    assert gone == f".gone-{DUMP}"
+    assert await reopen(tmp_path).get(DUMP) is None
     assert names_in(tmp_path) == []
 
 
@@ -206,53 +200,37 @@ async def test_an_interrupted_deletion_is_finished_at_the_next_start(
 def full(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From its call on, nothing can be stored."""
 
-    def fsync(_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return lambda: monkeypatch.setattr(os, "fsync", no_space)
 
-    return lambda: monkeypatch.setattr(os, "fsync", fsync)
+
+def no_space(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 async def test_a_refused_dump_leaves_no_folder(tmp_path: Path, full: Callable[[], None]) -> None:
     store = reopen(tmp_path)
     full()
     with pytest.raises(StorageFull):
-        await store.save(manifest(DUMP, State.PENDING))
-    assert store.newest_first() == []
+        await store.add(manifest(DUMP, State.PENDING))
+    assert await store.newest_first() == []
     assert names_in(tmp_path) == []
 
 
-async def test_an_interrupted_dump_is_failed_even_if_its_manifest_cannot_be_replaced(
-    tmp_path: Path, full: Callable[[], None]
-) -> None:
-    await DumpStore(tmp_path).save(manifest(DUMP, State.RUNNING))
-    full()
-    found = reopen(tmp_path).get(DUMP)
-    assert found
-    assert found.state is State.FAILED
-
-
-@pytest.mark.parametrize("is_full", [False, True])
-async def test_a_dump_is_not_failed_before_its_files_are_removed(
-    tmp_path: Path, full: Callable[[], None], monkeypatch: pytest.MonkeyPatch, is_full: bool
+async def test_a_dump_is_not_ended_before_its_files_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = reopen(tmp_path)
-    running = manifest(DUMP, State.RUNNING)
-    await store.save(running)
-    (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").touch()
-    states, unlink = [], Path.unlink
-
-    def note_state(path: Path, missing_ok: bool = False) -> None:
-        if path.suffix == ".zst":
-            states.append(store.newest_first()[0].state)
-        unlink(path, missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", note_state)
-    if is_full:
-        full()
-    with pytest.raises(StorageFull) if is_full else nullcontext():
-        await store.fail(running, "the volume is full")
-    assert states == [State.RUNNING]
-    assert store.newest_first()[0].state is State.FAILED
+    await store.add(manifest(DUMP, State.RUNNING))
+    claim, running = await store.claim(DUMP)
+    await asyncio.to_thread((claim.folder / "shop.orders.00001.jsonl.zst").write_bytes, b"half")
+    with monkeypatch.context() as patch, pytest.raises(StorageFull):
+        patch.setattr(os, "fsync", no_space)
+        await store.end(claim, running, State.FAILED, "the volume is full")
+    assert await store.get(DUMP) == running
+    assert not [name for name in names_in(claim.folder) if name.endswith(".zst")]
+    ended = await store.end(claim, running, State.FAILED, "the volume is full")
+    assert (ended.state, ended.error) == (State.FAILED, "the volume is full")
+    assert await reopen(tmp_path).get(DUMP) == ended
     assert names_in(tmp_path / DUMP) == ["manifest.json"]
 
 
@@ -284,7 +262,7 @@ def test_an_abandoned_part_is_closed(tmp_path: Path, kind: FileFormat) -> None:
 
 @pytest.mark.parametrize("damaged", [b'{"id": ', b'{"id": "\xff"}'])
 async def test_a_damaged_manifest_is_an_error(tmp_path: Path, damaged: bytes) -> None:
-    await DumpStore(tmp_path).save(manifest(DUMP, State.COMPLETE))
+    await DumpStore(tmp_path).add(manifest(DUMP, State.COMPLETE))
     (tmp_path / DUMP / "manifest.json").write_bytes(damaged)
     with pytest.raises(FatalError, match=rf"{DUMP}/manifest\.json: not a manifest"):
         reopen(tmp_path)
@@ -292,14 +270,14 @@ async def test_a_damaged_manifest_is_an_error(tmp_path: Path, damaged: bytes) ->
 
 async def test_other_folders_in_the_storage_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir(mode=0)
-    (tmp_path / "20261121T115346Z-3f2a-copy").mkdir()
-    await DumpStore(tmp_path).save(manifest(DUMP, State.COMPLETE))
-    assert [found.id for found in reopen(tmp_path).newest_first()] == [DUMP]
+    await DumpStore(tmp_path).add(manifest(DUMP, State.COMPLETE))
+    shutil.copytree(tmp_path / DUMP, tmp_path / f"{DUMP}-copy")
+    assert [found.id for found in await reopen(tmp_path).newest_first()] == [DUMP]
     assert len(names_in(tmp_path)) == 3
 
 
 async def test_dumps_are_listed_newest_first(tmp_path: Path) -> None:
     store = DumpStore(tmp_path)
     for dump, age in (("b", 2), ("c", 1), ("a", 3)):
-        await store.save(manifest(dump, State.COMPLETE, age))
-    assert [found.id for found in store.newest_first()] == ["c", "b", "a"]
+        await store.add(manifest(dump, State.COMPLETE, age))
+    assert [found.id for found in await store.newest_first()] == ["c", "b", "a"]

@@ -88,6 +88,10 @@ class LogEvent(StrEnum):
     DUMP_STARTED = "dump_started", "dump-api starts to take a dump."
     DUMP_COMPLETED = "dump_completed", "A dump is complete and can be read."
     DUMP_FAILED = "dump_failed", "A dump failed; the text says why."
+    DUMP_SCHEDULED = "dump_scheduled", "A schedule is due: its dump is requested."
+    SCHEDULE_FAILED = "schedule_failed", "A dump of a schedule cannot be requested now; it is tried again."
+    DUMP_CANCELLED = "dump_cancelled", "A client has cancelled a dump."
+    DUMP_STOPPED = "dump_stopped", "dump-api stops taking a dump: it was cancelled, or ended by another replica."
     DUMP_BLOCKS_DDL = "dump_blocks_ddl", "A privilege is missing, so DDL on a dumped table waits until the dump ends."
     DUMP_NOT_PARALLEL = "dump_not_parallel", "A dump uses only one of `dumps.connections`; the text says why."
     LEASE_NOT_RENEWED = "lease_not_renewed", "A lease was not renewed; its dump may be deleted during the download."
@@ -98,7 +102,10 @@ class LogEvent(StrEnum):
     BOOTSTRAP_STARTED = "bootstrap_started", "The lake is loaded from this dump."
     TABLE_LOADED = "table_loaded", "A table's mirror has the rows of the dump."
     BOOTSTRAP_REFUSED = "bootstrap_refused", "Kafka lacks changes after the newest dump, so another one is taken."
-    BOOTSTRAP_WAITING = "bootstrap_waiting", "The sink waits until the pipeline has passed the dump's position."
+    BOOTSTRAP_WAITING = (
+        "bootstrap_waiting",
+        "The sink, or dump-api, waits until the pipeline has passed the dump's position.",
+    )
     TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
     RECORDS_MISSING = (
         "records_missing",

@@ -76,6 +76,15 @@ class DumpProgress(msgspec.Struct, frozen=True):
     eta_seconds: float | None = None
 
 
+class PipelineMoment(msgspec.Struct, frozen=True):
+    """The moment when the pipeline had passed a dump's position."""
+
+    #: ordinal of the last transaction that was published
+    transaction: int
+    #: topic → partition → end of the topic: all records from there on are newer than the dump
+    offsets: dict[str, dict[int, int]]
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """A versioned snapshot, tied to a position of the source and to Kafka offsets."""
 
@@ -87,7 +96,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     created: datetime
     #: each of them has all rows of the dump
     formats: tuple[FileFormat, ...] = (FileFormat.JSONL,)
-    #: when the dump was completed or failed
+    #: when the dump ended
     completed: datetime | None = None
     #: the server that was read, as `flavor version identity`
     source: str = ""
@@ -100,13 +109,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     dead_letter_offset: int = 0
     #: ordinal of the last transaction that the pipeline had published then; the dump has it and all before. 0: none
     transaction: int = 0
+    #: when the pipeline had passed `position`; null until then, and if the pipeline fails over to another server before
+    passed: PipelineMoment | None = None
     #: fingerprint of the rules by which the rows are published (`databus_core.routes`); empty: not known
     rules: str = ""
     #: the patterns of the request; None if it asked for all tables
     requested: tuple[str, ...] | None = None
+    #: name of the schedule that requested it; empty: a client did
+    schedule: str = ""
     tables: tuple[Table, ...] = ()
     files: tuple[DumpFile, ...] = ()
-    #: why the dump failed
+    #: why the dump has no result
     error: str | None = None
     #: null unless the dump is running
     progress: DumpProgress | None = None
@@ -143,9 +156,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DumpList(msgspec.Struct, frozen=True):
-    """All dumps, the newest first."""
+    """Dumps, the newest first."""
 
     dumps: list[Manifest]
+    #: the `cursor` of the next page; null: there are no more
+    next: str | None = None
+
+
+class DumpEvent(msgspec.Struct, frozen=True):
+    """The data of a server-sent event."""
+
+    #: id of the dump
+    id: str
+    state: State
+    #: null unless the dump is running
+    progress: DumpProgress | None = None
+    #: why the dump has no result
+    error: str | None = None
 
 
 class DumpLease(msgspec.Struct, frozen=True):

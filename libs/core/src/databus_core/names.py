@@ -51,6 +51,31 @@ def lease_key(pipeline: str, dump: str, lease: str) -> str:
     return f"databus:{{{pipeline}}}:lease:{dump}:{lease}"
 
 
+def dump_owner_key(pipeline: str, dump: str) -> str:
+    """Expiring string: the replica of dump-api that takes this dump."""
+    return f"databus:{{{pipeline}}}:dump:{dump}:owner"
+
+
+def dump_deletion_key(pipeline: str, dump: str) -> str:
+    """Expiring string: the replica of dump-api that deletes this dump."""
+    return f"databus:{{{pipeline}}}:dump:{dump}:deletion"
+
+
+def dump_progress_key(pipeline: str, dump: str) -> str:
+    """Expiring string: how far this dump has come, as JSON (`databus_core.manifest.DumpProgress`)."""
+    return f"databus:{{{pipeline}}}:dump:{dump}:progress"
+
+
+def idempotency_key(pipeline: str, digest: str) -> str:
+    """Expiring string: what the request with this Idempotency-Key created, as JSON; the key is hashed."""
+    return f"databus:{{{pipeline}}}:idempotency:{digest}"
+
+
+def schedule_key(pipeline: str, schedule: str) -> str:
+    """Expiring string: the replica of dump-api that looks whether the schedule is due."""
+    return f"databus:{{{pipeline}}}:schedule:{schedule}"
+
+
 def leader_key(pipeline: str, role: str) -> str:
     """Expiring string: the active replica of a service."""
     return f"databus:{{{pipeline}}}:leader:{role}"

@@ -8,18 +8,18 @@ offsets on are newer than the dump, whatever their position.
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Protocol
 
-import msgspec
+from aiokafka import TopicPartition
 
 from databus_binlog import GtidSet, Position
 from databus_core import kafka_client
-from databus_core.change_topics import ChangeTopics
 from databus_core.errors import DumpUnusable
-from databus_core.kafka_ends import Offsets, by_topic, stable_ends
+from databus_core.kafka_ends import by_topic, stable_ends
 from databus_core.kafka_progress import read_progress
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger, position_fields
-from databus_core.manifest import Manifest
+from databus_core.manifest import Manifest, PipelineMoment
 from databus_core.progress import Progress
 from databus_core.settings import Settings
 
@@ -28,16 +28,15 @@ log = get_logger(__name__)
 _PAUSE_SECONDS = 0.5
 
 
-class PipelineMoment(msgspec.Struct, frozen=True):
-    """The moment when the pipeline had passed a dump's position."""
+class Topics(Protocol):
+    """The topics that a consumer reads."""
 
-    #: ordinal of the last transaction that was published
-    transaction: int
-    #: the ends of the topics: all records from there on are newer than the dump
-    offsets: Offsets
+    async def partitions(self) -> list[TopicPartition]:
+        """List the partitions of those that exist. Raises KafkaUnavailable."""
+        ...
 
 
-async def wait_until_passed(settings: Settings, manifest: Manifest, topics: ChangeTopics) -> PipelineMoment:
+async def wait_until_passed(settings: Settings, manifest: Manifest, topics: Topics) -> PipelineMoment:
     """Wait until the pipeline has passed the dump's position.
 
     Raises DumpUnusable if the pipeline has failed over to another server by then.
@@ -84,4 +83,6 @@ def _has_passed(progress: Progress, manifest: Manifest) -> bool:
     if dump.gtid_set and reached.gtid_set:
         dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", dump.gtid_set)
         return type(dumped).from_text(reached.gtid_set).covers(dumped)
+    if not (dump.file and reached.file):  # a pipeline may begin at GTIDs, and have no file yet
+        return False
     return reached.log_order >= dump.log_order

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import (
     AuthenticationError,
     ClusterDownError,
@@ -26,6 +26,7 @@ from databus_core.settings import RedisSection
 from databus_core.wrong_server import wrong_server
 
 _REDIS_SECONDS = 10
+_MAX_CONNECTIONS = 50
 _DELETE = """#!lua flags=allow-oom
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 """
@@ -34,9 +35,18 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 def redis_client(section: RedisSection) -> Redis:
     """Return a client that connects on first use. Raises InvalidSettings for a wrong URL."""
     try:
-        return Redis.from_url(section.url, socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS, **_options(section))
+        # Hundreds of downloads may need Redis at once: they wait for one another, and do not fail.
+        pool = BlockingConnectionPool.from_url(
+            section.url,
+            max_connections=_MAX_CONNECTIONS,
+            timeout=_REDIS_SECONDS,
+            socket_connect_timeout=5,
+            socket_timeout=_REDIS_SECONDS,
+            **_options(section),
+        )
     except ValueError as error:
         raise InvalidSettings(f"redis.url: {error}") from error
+    return Redis.from_pool(pool)
 
 
 def _options(section: RedisSection) -> dict[str, Any]:

@@ -31,21 +31,28 @@ class Dump:
 
 
 def read_dump(
-    spark: SparkSession, source: str, *, table: str, folder: str = "", types: TypeOptions = DEFAULT_TYPES
+    spark: SparkSession,
+    source: str,
+    *,
+    table: str,
+    folder: str = "",
+    types: TypeOptions = DEFAULT_TYPES,
+    api_key: str = "",
 ) -> Dump:
     """Return a table, `schema.table`, of a dump; `types`: as for `read_changes`.
 
     `source` is the URL of dump-api, or the folder of a dump that was downloaded. From dump-api, the files of the table
     in the newest complete dump that has it are downloaded, under a lease, to `folder/ID`. The DataFrame reads them
     whenever it is used. So `folder` must be a path, or a URL of a file system of Hadoop, where all executors see the
-    same files, and the files must stay until then; nobody deletes them.
+    same files, and the files must stay until then; nobody deletes them. If dump-api accepts only clients with a key,
+    `api_key` is one with the scope `read`.
 
     Raises DumpUnusable, DumpApiUnavailable, InvalidSettings and LakeUnavailable.
     """
     if source.startswith(("http://", "https://")):
         if not folder:
             raise InvalidSettings("read_dump needs a folder for the files of the dump, which all executors see")
-        return _open(spark, *wait_for(_download(spark, source, table, folder)), table, types)
+        return _open(spark, *wait_for(_download(spark, DumpApi(source, api_key=api_key), table, folder)), table, types)
     files = Folder(spark, source.rstrip("/"))
     if files.size(_MANIFEST) is None:
         raise DumpUnusable(f"{source} has no {_MANIFEST}, so it is not the folder of a dump: check the path")
@@ -57,8 +64,8 @@ def read_dump(
     return _open(spark, manifest, files, table, types)
 
 
-async def _download(spark: SparkSession, url: str, name: str, folder: str) -> tuple[Manifest, Folder]:
-    async with DumpApi(url) as api:
+async def _download(spark: SparkSession, api: DumpApi, name: str, folder: str) -> tuple[Manifest, Folder]:
+    async with api:
         for manifest in await api.dumps():
             table = _find(manifest, name)
             if manifest.state is State.COMPLETE and table:

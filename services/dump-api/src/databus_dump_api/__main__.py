@@ -1,10 +1,13 @@
 """The program `databus-dump-api`: an HTTP server and a worker that takes the requested dumps."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from redis.asyncio import Redis
 from starlette.types import ASGIApp
 
 from databus_changes.host_checks import DUMP_CHECKS, host_results
@@ -19,9 +22,16 @@ from databus_core.redis_connection import connect_redis, redis_client
 from databus_core.runtime import Health
 from databus_core.settings import Settings
 from databus_dump_api import app
+from databus_dump_api.access import require_protection
 from databus_dump_api.dumps import DumpManager
+from databus_dump_api.idempotency import IdempotentRequests
 from databus_dump_api.leases import Leases
+from databus_dump_api.owners import Owners
+from databus_dump_api.passed import record_passed
+from databus_dump_api.retention import delete_expired
+from databus_dump_api.schedules import Scheduler
 from databus_dump_api.store import DumpStore
+from databus_dump_api.worker import Worker
 from databus_messages.routing.rule_check import RULES
 
 #: seconds between two checks of the dependencies
@@ -29,27 +39,39 @@ _CHECK_SECONDS = 10.0
 
 
 class Service:
-    """The HTTP application and the worker, which share the dumps."""
+    """The HTTP application, and the work in the background, which share the dumps."""
 
+    _redis: Redis
     _dumps: DumpManager
-    _leases: Leases
+    _store: DumpStore
+    _worker: Worker
+    _scheduler: Scheduler
 
     def app(self, settings: Settings, health: Health) -> ASGIApp:
         """Open the storage and build the HTTP application."""
-        store = _store(settings)
+        self._store = store = _store(settings)
         store.open()
         DUMP_STORAGE_FREE.set_function(store.free_bytes)
-        self._leases = Leases(redis_client(settings.redis), settings.name, settings.dumps.lease_ttl)
-        self._dumps = DumpManager(settings, store, self._leases)
-        return app.build(self._dumps, health, settings)
+        self._redis = redis_client(settings.redis)
+        owners = Owners(self._redis, settings.name)
+        self._worker = Worker(settings, store, owners)
+        leases = Leases(self._redis, settings.name, settings.dumps.lease_ttl)
+        self._dumps = DumpManager(settings, store, leases, owners, self._worker.wake)
+        self._scheduler = Scheduler(settings, self._dumps, owners)
+        return app.build(self._dumps, IdempotentRequests(self._redis, settings.name), health, settings)
 
     async def run(self, settings: Settings, health: Health) -> None:
-        """Take requested dumps forever. Meanwhile readiness follows the dependencies that a request needs."""
-        tasks = {
-            asyncio.create_task(runtime.retrying(_watch, settings, health)),
-            asyncio.create_task(self._dumps.work()),
-        }
-        async with self._leases:
+        """Take, schedule and delete dumps forever. Readiness follows the dependencies that a request needs."""
+        works = (
+            lambda: _watch(settings, health),
+            self._worker.take_dumps,
+            self._worker.fail_orphans,
+            lambda: record_passed(settings, self._store),
+            self._scheduler.run,
+            lambda: delete_expired(self._dumps, settings.dumps),
+        )
+        tasks = {asyncio.create_task(runtime.retrying(_ignoring(work), settings, health)) for work in works}
+        async with self._redis:
             try:
                 (ended, *_), _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 await ended
@@ -57,6 +79,11 @@ class Service:
                 for task in tasks:
                     task.cancel()
                 await asyncio.wait(tasks)
+
+
+def _ignoring(work: Callable[[], Coroutine[Any, Any, None]]) -> runtime.Work:
+    """Give work that knows the settings the parameters that `retrying` passes."""
+    return lambda _settings, _health: work()
 
 
 async def _watch(settings: Settings, health: Health) -> None:
@@ -67,13 +94,19 @@ async def _watch(settings: Settings, health: Health) -> None:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Check the storage, Redis, Kafka, and every host of the database."""
-    found = await results("dump-api", nullcontext(settings), [Check("dumps.storage", _has_space)])
+    """Check the login, the storage, Redis, Kafka, and every host of the database."""
+    found = await results("dump-api", nullcontext(settings), [Check("dumps.listen", _is_protected)])
+    found += await results("dump-api", nullcontext(settings), [Check("dumps.storage", _has_space)])
     found += await redis_results(settings)
     found += await kafka_results(settings, [PROGRESS])
     for host in settings.source.hosts:
         found += await host_results(settings, host, [*DUMP_CHECKS, RULES])
     require(found)
+
+
+async def _is_protected(settings: Settings) -> str:
+    require_protection(settings.dumps)
+    return "is protected"
 
 
 async def _has_space(settings: Settings) -> str:

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from databus_changes.backfill_requests import change, request
@@ -13,7 +13,8 @@ from databus_core.errors import UnknownBackfill
 from databus_core.kafka_table_states import read_states
 from databus_core.settings import Settings, TablePattern
 from databus_core.table_states import TableStates, Wanted
-from databus_dump_api.bodies import MAX_PATTERNS, answers, json_response, require_json
+from databus_dump_api.bodies import MAX_PATTERNS, IdempotencyKey, answers, json_response, require_json
+from databus_dump_api.idempotency import IdempotentRequests
 
 
 class NewBackfills(BaseModel):
@@ -46,7 +47,7 @@ class BackfillChange(BaseModel):
 BackfillId = Annotated[str, Path(description="id of a backfill", examples=["20261123T211500Z-3f2a91c0"])]
 
 
-def router(settings: Settings) -> APIRouter:
+def router(requests: IdempotentRequests, settings: Settings) -> APIRouter:
     """Make the routes of a pipeline."""
     routes = APIRouter(prefix="/v1/backfills")
 
@@ -54,17 +55,27 @@ def router(settings: Settings) -> APIRouter:
         "",
         status_code=HTTPStatus.ACCEPTED,
         summary="Request backfills",
-        responses=answers({202: BackfillList}, 409, 413, 415, 422, 503),
+        responses=answers({202: BackfillList}, 409, 415, 422, 503),
         dependencies=[Depends(require_json)],
     )
-    async def request_backfills(body: NewBackfills) -> Response:
+    async def request_backfills(http: Request, body: NewBackfills, idempotency_key: IdempotencyKey = None) -> Response:
         """Request a backfill of each table that matches a pattern: of all of them, or of none if anything is wrong.
 
-        Each line of an error's `detail` is one fault.
+        Each line of an error's `detail` is one fault. With an `Idempotency-Key` that was sent before, the answer has
+        the backfills that were requested then: 422 if the body was another one, 409 while that request is being
+        handled.
         """
-        requested = await request(settings, BackfillRequest(**body.model_dump()))
-        new = TableStates({each.id: each for each in requested})
-        return json_response(BackfillList(newest_first(new)), HTTPStatus.ACCEPTED)
+        new = TableStates()
+
+        async def create() -> list[str]:
+            new.backfills.update({each.id: each for each in await request(settings, BackfillRequest(**wanted))})
+            return list(new.backfills)
+
+        wanted = body.model_dump()
+        ids = await requests.once(idempotency_key, http.state.client, ["backfills", wanted], create)
+        states = new if new.backfills else (await read_states(settings))[0]
+        found = [each for each in newest_first(states) if each.id in ids]
+        return json_response(BackfillList(found), HTTPStatus.ACCEPTED)
 
     @routes.get("", summary="List all backfills", responses=answers({200: BackfillList}, 503))
     async def list_backfills() -> Response:

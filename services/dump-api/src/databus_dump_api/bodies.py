@@ -10,9 +10,20 @@ from databus_dump_api import problems
 
 #: limit of the patterns in a request
 MAX_PATTERNS = 1000
+#: header of requests that are done once (`idempotency`)
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="a request that is sent again with the same key and body within a day is done once",
+        examples=["8e03978e-40d5-43dd-bc93-6894a57f9324"],
+    ),
+]
 
 
-def require_json(content_type: Annotated[str, Header()] = "") -> None:
+def require_json(content_type: Annotated[str, Header(include_in_schema=False)] = "") -> None:
     """Refuse what a browser would send to another site without asking that site first."""
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it with Content-Type: application/json")
@@ -35,6 +46,10 @@ def answers(bodies: dict[int, type[msgspec.Struct]], *errors: int) -> dict[int |
     return responses
 
 
+def schema_of(body: type[msgspec.Struct]) -> dict[str, str]:
+    """Refer to the schema of a struct."""
+    return {"$ref": f"#/components/schemas/{body.__name__}"}
+
+
 def _response(body: type[msgspec.Struct], media_type: str) -> dict[str, Any]:
-    schema = {"$ref": f"#/components/schemas/{body.__name__}"}
-    return {"description": (body.__doc__ or "").strip(), "content": {media_type: {"schema": schema}}}
+    return {"description": (body.__doc__ or "").strip(), "content": {media_type: {"schema": schema_of(body)}}}

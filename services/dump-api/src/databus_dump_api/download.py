@@ -25,6 +25,9 @@ MEDIA_TYPES = {
 class Download(FileResponse):
     """Serves one file, or a range of it, and releases its lease when the transfer ends or breaks."""
 
+    #: with twice as much, 200 downloads make a turn of the event loop twice as long, and are not faster
+    chunk_size = 2**15
+
     def __init__(self, dumps: DumpManager, dump: str, path: Path, file: DumpFile, lease_ttl: float) -> None:
         media_type, headers = MEDIA_TYPES[file.format], {"ETag": f'"{file.sha256}"'}
         super().__init__(path, headers=headers, media_type=media_type, filename=file.name)

@@ -1,8 +1,6 @@
 """Leases: each client that reads a dump has a key in Redis that expires unless it is renewed."""
 
 import secrets
-from types import TracebackType
-from typing import Self
 
 from redis.asyncio import Redis
 
@@ -17,14 +15,6 @@ class Leases:
         self._redis = redis
         self._pipeline = pipeline
         self.ttl = ttl
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._redis.aclose()
 
     async def take(self, dump: str) -> str:
         """Take a lease and return its id. The caller must check afterwards that the dump can still be read."""

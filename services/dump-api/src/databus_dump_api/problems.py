@@ -7,6 +7,12 @@ Problem
 ├── NotComplete          409  the dump cannot be read: it is not complete, or it is being deleted
 ├── InUse                409  the dump cannot be deleted now
 ├── UnknownTables        422  a requested pattern matches no table that is captured and published
+├── UnknownCursor        422  the cursor of a list is not one of ours
+├── IdempotencyKeyReused 422  the key was sent with another body
+├── IdempotencyKeyInUse  409  the first request with this key is still being handled
+├── Unauthorized         401  there is no valid API key
+├── Forbidden            403  the API key has not the scope
+├── TooManyRequests      429  the client sends more requests than it may
 └── QueueFull            429  too many requests are waiting
 
 Of databus_core.errors:
@@ -19,6 +25,7 @@ StorageFull, which is a 507. They have Retry-After unless they are fatal.
 """
 
 from http import HTTPStatus
+from math import ceil
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -54,6 +61,20 @@ class Problem(DatabusError):
     """A request that cannot be served; the message becomes the document's `detail`."""
 
     status = HTTPStatus.BAD_REQUEST
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer."""
+        return {}
+
+
+class _Later(Problem):
+    """A request that may be sent again later."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """When it may be sent again."""
+        return {"Retry-After": _RETRY_AFTER}
 
 
 class UnknownDump(Problem):
@@ -92,10 +113,60 @@ class UnknownTables(Problem):
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-class QueueFull(Problem):
+class UnknownCursor(Problem):
+    """The cursor of a list is not one of ours."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+class IdempotencyKeyReused(Problem):
+    """The key was sent with another body."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+class IdempotencyKeyInUse(_Later):
+    """The first request with this key is still being handled."""
+
+    status = HTTPStatus.CONFLICT
+
+
+class QueueFull(_Later):
     """Too many requests are waiting."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
+
+
+class Unauthorized(Problem):
+    """There is no valid API key."""
+
+    status = HTTPStatus.UNAUTHORIZED
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """How to log in."""
+        return {"WWW-Authenticate": "Bearer"}
+
+
+class Forbidden(Problem):
+    """The API key has not the scope that the request needs."""
+
+    status = HTTPStatus.FORBIDDEN
+
+
+class TooManyRequests(Problem):
+    """The client sends more requests than it may."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("too many requests: wait for Retry-After seconds (dumps.requests_per_second)")
+        self._seconds = seconds
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """When the next request may be sent."""
+        return {"Retry-After": str(ceil(self._seconds))}
 
 
 class StorageUnavailable(RetryableError):
@@ -124,8 +195,7 @@ def install(app: FastAPI, health: Health) -> None:
 
     @app.exception_handler(Problem)
     async def problem(_: Request, error: Problem) -> Response:
-        headers = {"Retry-After": _RETRY_AFTER} if isinstance(error, QueueFull) else {}
-        return _response(error.status, str(error), headers)
+        return response(error)
 
     @app.exception_handler(BackfillRefused)
     async def refused(_: Request, error: BackfillRefused) -> Response:
@@ -160,6 +230,11 @@ def install(app: FastAPI, health: Health) -> None:
         failed, kind = f"{request.method} {request.url.path} failed", type(error).__name__
         log.error(LogEvent.REQUEST_FAILED, f"{failed} with an unknown error", cause=error, error=kind)
         return _response(HTTPStatus.INTERNAL_SERVER_ERROR, f"{failed}; see the log of dump-api")
+
+
+def response(problem: Problem) -> Response:
+    """Report a problem."""
+    return _response(problem.status, str(problem), problem.headers)
 
 
 def _response(status: HTTPStatus, detail: str, headers: object = None) -> Response:

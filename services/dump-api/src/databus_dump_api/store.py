@@ -1,8 +1,9 @@
 """Dumps on disk: the folder `<root>/<id>` has `manifest.json` and the part files that it lists.
 
-A manifest is replaced atomically, and is on disk before a client can see the new state; only a failure is visible even
-if it cannot be written. A deletion removes the manifest first, which needs no free space. When dump-api starts, dumps
-that are still pending or running become failed, and folders without a manifest are removed.
+Several processes may use the same root. Nothing is kept in memory but manifests that have not been replaced since they
+were read. A manifest is replaced atomically, and is on disk before a client can see the new state. A dump that has not
+ended is written only by the holder of its claim (`claims`). A deletion renames the folder first, which needs no free
+space; such folders, and those without a manifest, are removed when dump-api starts.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -21,24 +23,28 @@ import msgspec
 
 from databus_core import durable
 from databus_core.errors import FatalError, InvalidSettings
-from databus_core.manifest import Manifest, State
+from databus_core.manifest import Manifest, PipelineMoment, State
+from databus_dump_api.claims import MANIFEST, Claim, ClaimLost
 from databus_dump_api.problems import StorageFull, StorageUnavailable
 
-_MANIFEST = "manifest.json"
 _ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
+_NEW, _GONE = ".new-", ".gone-"
 #: bytes that must be free when a dump is requested
 _RESERVE = 2**20
+#: age at which what is left of a new dump or a deletion is certainly not in use any more
+_LEFT_SECONDS = 3600
 
 
 class DumpStore:
-    """The manifests and folders of all dumps. No other process may write into them."""
+    """The manifests and folders of all dumps. Methods that are not coroutines block."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._manifests: dict[str, Manifest] = {}
+        #: of each manifest: the file that it was read from, by inode, time and size
+        self._read: dict[str, tuple[tuple[int, ...], Manifest]] = {}
 
     def open(self) -> None:
-        """Read all manifests and clean up after a crash. Blocks; called once, before anything else.
+        """Read all manifests and clean up after a crash. Called once, before anything else.
 
         A full volume is no error: its dumps can be read and deleted. Raises InvalidSettings if the folder is not
         writable, FatalError for a manifest that cannot be decoded, StorageUnavailable if the clean-up fails.
@@ -47,11 +53,11 @@ class DumpStore:
             self.require_space()
         with storage_errors(self._root):
             for folder in self._root.iterdir():
-                if _ID.fullmatch(folder.name):  # a volume may have other folders, such as lost+found
-                    self._recover(folder)
+                self._clean(folder)
+        self._all()
 
     def require_space(self) -> None:
-        """Raise StorageFull unless 1 MiB is free, and InvalidSettings if files cannot be written. Blocks."""
+        """Raise StorageFull unless 1 MiB is free, and InvalidSettings if files cannot be written."""
         try:
             with storage_errors(self._root, _RESERVE):
                 durable.make_folder(self._root)
@@ -64,13 +70,13 @@ class DumpStore:
         """Return the number of free bytes on the volume."""
         return _free(self._root)
 
-    def get(self, dump: str) -> Manifest | None:
+    async def get(self, dump: str) -> Manifest | None:
         """Return a dump's manifest; None if there is no such dump."""
-        return self._manifests.get(dump)
+        return await asyncio.to_thread(self._get, dump)
 
-    def newest_first(self) -> list[Manifest]:
+    async def newest_first(self) -> list[Manifest]:
         """Return all manifests, the newest first."""
-        return sorted(self._manifests.values(), key=lambda manifest: manifest.created, reverse=True)
+        return await asyncio.to_thread(self._all)
 
     def folder(self, dump: str) -> Path:
         """Return the folder of a dump's files."""
@@ -80,65 +86,131 @@ class DumpStore:
         """Make an id that sorts by time of creation."""
         return f"{created.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
-    async def save(self, manifest: Manifest) -> None:
-        """Make a manifest durable, then visible. Raises StorageFull or StorageUnavailable."""
-        await asyncio.to_thread(self._write, manifest)
-        self._manifests[manifest.id] = manifest
+    async def add(self, manifest: Manifest) -> None:
+        """Make a new dump durable, then visible. Raises StorageFull or StorageUnavailable."""
+        await asyncio.to_thread(self._add, manifest)
 
-    async def fail(self, manifest: Manifest, error: str) -> None:
-        """Remove a dump's files, and record why it failed. Raises StorageFull or StorageUnavailable.
+    async def pass_by(self, dump: str, moment: PipelineMoment) -> None:
+        """Record when the pipeline had passed a complete dump, unless it was deleted. Raises as `add`."""
+        manifest = await self.get(dump)
+        if manifest and manifest.passed is None:
+            with storage_errors(self.folder(dump)), suppress(FileNotFoundError):
+                passed = msgspec.structs.replace(manifest, passed=moment)
+                await asyncio.to_thread(_write, self.folder(dump), passed)
 
-        The dump is visible as failed at the end, also after an error: until then it cannot be deleted.
+    async def claim(self, dump: str) -> tuple[Claim, Manifest]:
+        """Claim a dump that has not ended. Return the claim, and the manifest as of then.
+
+        Raises ClaimLost if there is no such dump any more, StorageFull or StorageUnavailable.
         """
-        failed = _failed(manifest, error)
-        try:
-            await asyncio.to_thread(self._remove_files, manifest.id)
-            await asyncio.to_thread(self._write, failed)
-        finally:
-            self._manifests[manifest.id] = failed
+        return await asyncio.to_thread(self._claim, dump)
+
+    async def save(self, claim: Claim, manifest: Manifest) -> None:
+        """Replace the manifest of a dump that has not ended. Raises ClaimLost, StorageFull or StorageUnavailable."""
+        with storage_errors(self.folder(manifest.id)):
+            await asyncio.to_thread(claim.save, manifest)
+
+    async def end(self, claim: Claim, manifest: Manifest, state: State, error: str | None) -> Manifest:
+        """Remove a dump's files, record why it has no result, and release the claim. Raises as `save`."""
+        ended = msgspec.structs.replace(manifest, state=state, completed=datetime.now(UTC), error=error)
+
+        def write() -> None:
+            with storage_errors(self.folder(manifest.id)):
+                claim.remove_files()
+                claim.save(ended)
+                claim.release()
+
+        await asyncio.to_thread(write)
+        return ended
+
+    async def complete(self, claim: Claim, manifest: Manifest) -> None:
+        """Make a dump's files and its complete manifest visible, and release the claim. Raises as `save`."""
+
+        def write() -> None:
+            with storage_errors(self.folder(manifest.id)):
+                claim.publish(manifest.files)
+                claim.save(manifest)
+                claim.release()
+
+        await asyncio.to_thread(write)
 
     async def remove(self, dump: str) -> None:
-        """Delete a dump. Without its manifest, a crash cannot bring the dump back. Raises StorageUnavailable."""
-        folder = self.folder(dump)
-        with storage_errors(folder):
-            await asyncio.to_thread(_remove_manifest, folder)
-            del self._manifests[dump]
-            await asyncio.to_thread(shutil.rmtree, folder)
+        """Delete a dump. Under its new name no crash and no `pass_by` can bring it back. Raises StorageUnavailable."""
+        gone = self._root / f"{_GONE}{dump}"
 
-    def _recover(self, folder: Path) -> None:
-        path = folder / _MANIFEST
-        try:
-            manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-        except FileNotFoundError:  # the dump was being deleted, or its first manifest was being written
-            shutil.rmtree(folder)
-            return
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise FatalError(f"{path}: not a manifest ({error}): restore it, or remove the folder") from error
-        if manifest.state in (State.PENDING, State.RUNNING):
-            self._remove_files(manifest.id)
-            manifest = _failed(manifest, "dump-api stopped before the dump was complete; request a new dump")
-            with suppress(StorageFull):
-                self._write(manifest)
-        self._manifests[manifest.id] = manifest
+        def remove() -> None:
+            self.folder(dump).rename(gone)
+            durable.sync_folder(self._root)
+            with suppress(FileNotFoundError):  # a replica that starts may remove it, too
+                shutil.rmtree(gone)
 
-    def _write(self, manifest: Manifest) -> None:
-        folder, content = self.folder(manifest.id), msgspec.json.encode(manifest)
-        with storage_errors(folder / _MANIFEST, len(content)):
+        with storage_errors(self.folder(dump)):
+            await asyncio.to_thread(remove)
+
+    def _get(self, dump: str) -> Manifest | None:
+        if not re.fullmatch(r"[\w-]+", dump, re.ASCII):  # it must not lead to another folder
+            return None
+        path = self.folder(dump) / MANIFEST
+        with storage_errors(path):
             try:
-                durable.make_folder(folder)
-                with durable.replacing(folder / _MANIFEST) as file:
-                    file.write(content)
+                status = path.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                self._read.pop(dump, None)
+                return None
+            version = (status.st_ino, status.st_mtime_ns, status.st_size)
+            if (known := self._read.get(dump)) and known[0] == version:
+                return known[1]
+            try:
+                manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+            except FileNotFoundError:
+                return None
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise FatalError(f"{path}: not a manifest ({error}): restore it, or remove the folder") from error
+        if manifest.id != dump:  # somebody has copied a dump
+            return None
+        self._read[dump] = version, manifest
+        return manifest
+
+    def _all(self) -> list[Manifest]:
+        with storage_errors(self._root):
+            found = [manifest for path in self._root.iterdir() if (manifest := self._get(path.name))]
+        for gone in self._read.keys() - {manifest.id for manifest in found}:
+            self._read.pop(gone, None)
+        return sorted(found, key=lambda manifest: (manifest.created, manifest.id), reverse=True)
+
+    def _claim(self, dump: str) -> tuple[Claim, Manifest]:
+        with storage_errors(self.folder(dump)):
+            claim = Claim(self.folder(dump))
+            manifest = self._get(dump)
+            if manifest is None or manifest.state.ended:
+                claim.release()
+                raise ClaimLost(f"dump {dump} has ended")
+        return claim, manifest
+
+    def _add(self, manifest: Manifest) -> None:
+        """Write the manifest into a folder that is renamed afterwards: no other process finds a dump without one."""
+        folder, draft = self.folder(manifest.id), self._root / f"{_NEW}{manifest.id}"
+        with storage_errors(folder / MANIFEST, _RESERVE):
+            try:
+                durable.make_folder(draft)
+                _write(draft, manifest)
+                draft.rename(folder)
+                durable.sync_folder(self._root)
             except OSError:
-                with suppress(OSError):
-                    folder.rmdir()  # if it is empty: the dump is a new one
+                shutil.rmtree(draft, ignore_errors=True)
                 raise
 
-    def _remove_files(self, dump: str) -> None:
-        folder = self.folder(dump)
-        with storage_errors(folder):
-            for path in folder.iterdir():
-                if path.name != _MANIFEST:
-                    path.unlink()
+    def _clean(self, folder: Path) -> None:
+        """Remove a folder without a manifest, unless another process may be about to create or delete the dump.
+
+        A volume may have other folders, such as lost+found.
+        """
+        if not _ID.fullmatch(folder.name.removeprefix(_NEW).removeprefix(_GONE)) or self._get(folder.name):
+            return
+        with suppress(FileNotFoundError):
+            if folder.name.startswith(_NEW) and time.time() - folder.stat().st_mtime < _LEFT_SECONDS:
+                return
+            shutil.rmtree(folder)
 
 
 @contextmanager
@@ -162,10 +234,6 @@ def _free(path: Path) -> int:
     return shutil.disk_usage(path).free
 
 
-def _remove_manifest(folder: Path) -> None:
-    (folder / _MANIFEST).unlink(missing_ok=True)
-    durable.sync_folder(folder)
-
-
-def _failed(manifest: Manifest, error: str) -> Manifest:
-    return msgspec.structs.replace(manifest, state=State.FAILED, completed=datetime.now(UTC), error=error)
+def _write(folder: Path, manifest: Manifest) -> None:
+    with durable.replacing(folder / MANIFEST) as file:
+        file.write(msgspec.json.encode(manifest))

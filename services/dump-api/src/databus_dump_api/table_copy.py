@@ -8,7 +8,7 @@ from pathlib import Path
 from databus_binlog.session import Session
 from databus_changes.snapshot.ranges import key_ranges
 from databus_core.manifest import DumpFile, FileFormat
-from databus_core.settings.services import Dumps
+from databus_core.settings import Dumps
 from databus_dump_api.parts import PartWriter
 from databus_dump_api.tables import PublishedTable, TableState
 

@@ -4,13 +4,14 @@ Any value can be overridden by an environment variable, `DATABUS__SECTION__KEY`,
 (`password_file`). The whole file is validated: each error names the key's path, and an unknown key is an error.
 """
 
+from databus_core.settings.dumps import Dumps
 from databus_core.settings.file import load
 from databus_core.settings.kafka import Kafka
 from databus_core.settings.log import Log
 from databus_core.settings.publisher import Publisher
 from databus_core.settings.redis import RedisSection
 from databus_core.settings.root import Settings
-from databus_core.settings.services import Dumps, Election, Maintain, Reader, Spark, SparkTypes
+from databus_core.settings.services import Election, Maintain, Reader, Spark, SparkTypes
 from databus_core.settings.source import Source, SourceTls
 from databus_core.settings.start import (
     AnyStart,

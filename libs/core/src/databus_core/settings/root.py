@@ -6,11 +6,12 @@ from typing import Self
 from pydantic import model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from databus_core.settings.dumps import Dumps
 from databus_core.settings.kafka import Kafka
 from databus_core.settings.log import Log
 from databus_core.settings.publisher import Publisher
 from databus_core.settings.redis import RedisSection
-from databus_core.settings.services import Backfills, Doubts, Dumps, Reader, Spark
+from databus_core.settings.services import Backfills, Doubts, Reader, Spark
 from databus_core.settings.source import Source
 from databus_core.settings.topic_claims import topic_faults
 from databus_core.settings.values import Name

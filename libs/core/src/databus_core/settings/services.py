@@ -1,18 +1,16 @@
-"""The sections of the reader, the dump API and the Spark sink; and the election, which reader and publisher have."""
+"""The sections of the reader and the Spark sink; and the election, which reader and publisher have."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from databus_binlog import Engine
 from databus_core.settings.start import Start, StartLatest
 from databus_core.settings.values import (
     Duration,
-    FileUrl,
     HadoopUrl,
     HostPort,
-    HttpUrl,
     Interval,
     Section,
     Size,
@@ -83,51 +81,6 @@ class Doubts(Section):
     def _heals(self) -> Self:
         if self.all == "heal" and self.heal != "auto":
             raise ValueError("all: heal needs heal: auto")
-        return self
-
-
-#: formats of the files of a dump; those with the name of a publisher's format are made from `jsonl`
-DumpFormat: TypeAlias = Literal["jsonl", "parquet", "parquet-typed", "debezium-json", "maxwell-json", "canal-json"]
-
-
-def _with_jsonl(formats: list[DumpFormat]) -> list[DumpFormat]:
-    made = [each for each in formats if each.endswith("-json")]
-    if made and "jsonl" not in formats:
-        raise ValueError(f"add jsonl: {', '.join(made)} is made from it")
-    return formats
-
-
-class Dumps(Section):
-    """The service that takes snapshots."""
-
-    storage: FileUrl = "file:///var/lib/databus/dumps"
-    """Folder of the dumps."""
-    keep: Annotated[int, Field(ge=1)] = 3
-    """Complete dumps to keep of each set of tables. After each new dump, older ones that nobody reads are deleted."""
-    lease_ttl: Duration = 60.0
-    """How long a client's lease, which prevents the deletion of a dump, lasts without renewal."""
-    formats: Annotated[list[DumpFormat], Field(min_length=1), AfterValidator(_with_jsonl)] = ["jsonl"]
-    """Formats of the files; each has all rows. `databus dump` reads `jsonl`, and the sink loads `parquet` faster."""
-    part_size: Size = 64 * 2**20
-    """Size, before compression, at which a file in format `jsonl` is closed and the next one begun."""
-    connections: Annotated[int, Field(ge=1, le=64)] = 2
-    """How many tables, or parts of a large table, are read at the same time, each over a connection of its own."""
-    rows_per_second: Annotated[int, Field(ge=1)] | None = None
-    """Limit of the rows that a dump reads from the database, over all connections; by default there is none."""
-    replica_lag: Interval = 0
-    """A dump pauses while a replica among `source.hosts` is further behind than this; 0: never."""
-    url: HttpUrl = "http://127.0.0.1:8080"
-    """Where the sink, the command `databus dump`, and a reader that starts at a dump find the dump API."""
-    api_key: SecretStr = SecretStr("")
-    """Key that these send to the dump API."""
-    api_key_file: Path | None = None
-    """File with this key, used instead of `api_key`."""
-    listen: HostPort = "127.0.0.1:8080"
-    """Address of the dump API and its `/healthz`, `/readyz` and `/metrics`."""
-
-    @model_validator(mode="after")
-    def _load_key(self) -> Self:
-        self.load_secret("api_key")
         return self
 
 

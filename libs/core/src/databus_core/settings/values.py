@@ -89,7 +89,7 @@ TablePattern = Annotated[
     str,
     StringConstraints(max_length=300),
     _require(r"[^.]+\.[^.]+", "schema.table, where * and ? are wildcards, for example shop.* or shop.orders"),
-    Field(title="`schema.table` pattern"),
+    Field(title="`schema.table` pattern", json_schema_extra={"pattern": r"^[^.]+\.[^.]+$"}),
 ]
 TopicSetting = Annotated[str, BeforeValidator(_read_property)]
 SparkMaster = Annotated[
