@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from databus.block import Block
 from databus.bookmark import Bookmark
+from databus.formats.databus import DatabusRows
 from databus.trail import Mark, Trail
 from databus.values import labels_of
 from databus_core.definitions import sized_type
-from databus_core.errors import SchemaMismatch
+from databus_core.errors import InvalidSettings, SchemaMismatch
 from databus_core.events import Action, Column, Table
 
 _INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
@@ -70,9 +71,11 @@ def batch_of(blocks: Sequence[Block], trail: Trail) -> ChangeBatch:
     """Join blocks of one table with one definition: of rows, or one block of a statement.
 
     The trail notes that they are delivered. Raises SchemaMismatch if a value does not fit its Arrow type, such as the
-    date 0000-00-00.
+    date 0000-00-00; and InvalidSettings if their format is not `databus`.
     """
     table = blocks[0].rows.table
+    if not isinstance(blocks[0].rows, DatabusRows):
+        raise InvalidSettings(f"{table.full_name} is not published in format databus, which batches need")
     images: list[list[bytes | None]] = []
     actions: list[str] = []
     sequences: list[str] = []

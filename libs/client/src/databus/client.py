@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from databus.changes import Changes, T
+from databus.formats.others import FORMATS
 from databus.source import Source
 from databus.starts import Start
 from databus.stores import FileStore, Store
@@ -63,7 +64,7 @@ class Databus:
             self._api = DumpApi(url or self._loaded().dumps.url)
         if self._settings is None:
             self._settings = settings_of(await self._api.pipeline(), str(self._source), self._kafka)
-        return Source(self._settings, self._api, tables, ChangeTopics(self._settings, tables))
+        return Source(self._settings, self._api, tables, ChangeTopics(self._settings, tables, FORMATS))
 
     def _loaded(self) -> Settings:
         settings = self._source if isinstance(self._source, Settings) else load(Path(self._source))

@@ -8,8 +8,11 @@ from urllib.parse import unquote, urlsplit
 from databus.block import Block
 from databus.bookmark import Bookmark
 from databus.formats.databus import ClaimCheck, DatabusDecoder
+from databus.formats.event import Event
+from databus.formats.others import DATABUS, OtherFormats
 from databus.merge import Record
 from databus.origin import Origin
+from databus.published import Published
 from databus.source import Source
 from databus_core import names
 from databus_core.dead_letters import read_headers
@@ -29,7 +32,8 @@ class RecordReader:
         self._source = source
         self._bookmark = bookmark
         self._wanted = TableFilter(source.tables)
-        self._decoder = DatabusDecoder()
+        self._published = Published(source.settings)
+        self._decoder, self._others = DatabusDecoder(), OtherFormats(self._published.options_of)
         #: the statements with the sequence of the current one: value → partition of the first copy
         self._sequence, self._statements = "", dict[bytes, int]()
 
@@ -55,12 +59,15 @@ class RecordReader:
         return bool(record.value is None or transaction <= done)
 
     async def _decoded(self, sequence: str, record: Record) -> Block | None:
+        if not record.value.startswith(DATABUS):
+            event = await self._event(record)
+            return self._block(event, sequence, record) if event else None
         message = self._decoder.message(record.value)
         table = self._decoder.rows_of(message).table
-        if not self._wanted.matches(table.schema, table.name):
+        if not self._is_wanted(table.schema, table.name, record):
             return None
         position = self._decoder.position(record.key)
-        join, partial = self._bookmark.join, self._bookmark.partial
+        join = self._bookmark.join
         if join and join.has(record.topic, record.partition, record.offset, position):
             return None
         if message.query is not None and self._is_copy(sequence, record):
@@ -69,11 +76,38 @@ class RecordReader:
             message = self._decoder.message(await asyncio.to_thread(_fetch, message.claim_check))
         origin = Origin(
             sequence, position, record.timestamp, record.topic, record.partition, record.offset,
-            is_snapshot=any(name == names.SNAPSHOT_HEADER for name, _ in record.headers),
+            is_snapshot=_is_marked(record),
         )  # fmt: skip
+        return self._decoder.block(message, origin, self._rows_done(record))
+
+    async def _event(self, record: Record) -> Event | None:
+        """Decode a record in a format other than `databus`; None if it is not about a table that is read."""
+        value = record.value
+        if claim := self._others.claim(value):
+            if not self._is_wanted(claim.schema, claim.table, record):
+                return None
+            value = await asyncio.to_thread(_fetch, claim.claim_check)
+        event = self._others.event(record.key, value)
+        return event if event and self._is_wanted(event.rows.table.schema, event.rows.table.name, record) else None
+
+    def _block(self, event: Event, sequence: str, record: Record) -> Block | None:
         place = (record.topic, record.partition, record.offset)
-        begun = partial and (partial.topic, partial.partition, partial.offset) == place
-        return self._decoder.block(message, origin, partial.rows if partial and begun else 0)
+        if self._bookmark.join and self._bookmark.join.has_event(*place, event.position):
+            return None
+        if event.query is not None and self._is_copy(sequence, record):
+            return None
+        is_snapshot = event.is_snapshot or _is_marked(record)
+        origin = Origin(sequence, event.position, record.timestamp, *place, is_snapshot=is_snapshot)
+        return Block(event.action, event.rows, origin, event.images, event.query, self._rows_done(record))
+
+    def _rows_done(self, record: Record) -> int:
+        """Return how many rows at the beginning of a record are done."""
+        partial, place = self._bookmark.partial, (record.topic, record.partition, record.offset)
+        return partial.rows if partial and (partial.topic, partial.partition, partial.offset) == place else 0
+
+    def _is_wanted(self, schema: str, table: str, record: Record) -> bool:
+        """Return whether a table is read, and this is its topic: that of another output may have a similar name."""
+        return self._wanted.matches(schema, table) and self._published.topic_of(schema, table) == record.topic
 
     def _is_copy(self, sequence: str, record: Record) -> bool:
         """Return whether a statement, of which each partition has a copy, was met before."""
@@ -99,6 +133,11 @@ class RecordReader:
                 f"a change of {letter.table_name} was not published: {letter.error}; `databus deadletter list` shows "
                 "it: replay or discard it, and start this program again"
             )
+
+
+def _is_marked(record: Record) -> bool:
+    """Return whether the header says that a backfill loaded the rows."""
+    return any(name == names.SNAPSHOT_HEADER for name, _ in record.headers)
 
 
 def _fetch(check: ClaimCheck) -> bytes:
