@@ -105,7 +105,9 @@ MAXWELL = {
     **ADDRESSES,
     **dict.fromkeys(BYTES, b64decode),
 }
-ISO = {"time": "isostring", "boolean": "number", "bigint_unsigned": "precise"}
+#: with records of transactions, of heartbeats and of schema changes
+ISO = {"time": "isostring", "boolean": "number", "bigint_unsigned": "precise", "provide_transaction_metadata": True,
+       "heartbeat_interval_ms": 1}  # fmt: skip
 WITHOUT_SCHEMAS = {"schemas_enable": False}
 POSITIONS = {"output_binlog_position": True, "kafka_key_format": "array"}
 READINGS = {
@@ -116,6 +118,7 @@ READINGS = {
     ),
     "maxwell": Reading("maxwell-json", POSITIONS, MAXWELL, GEOMETRIES),
     "canal": Reading("canal-json", {}),
+    "canal, in a time zone": Reading("canal-json", {"time_zone": "America/New_York"}),
 }
 
 
