@@ -1,12 +1,12 @@
 """The columns of a replica in another SQL database: their types, and the values that they get."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Column,
     Date,
@@ -22,8 +22,9 @@ from sqlalchemy import (
     Text,
     Uuid,
 )
+from sqlalchemy.dialects.mysql import DATETIME
 from sqlalchemy.engine import Dialect
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
 
 from databus.values import Converter, converter, labels_of
 from databus_core import events
@@ -49,6 +50,46 @@ class ExactNumeric(TypeDecorator[Decimal]):
         return Decimal(value) if isinstance(value, str) else value
 
 
+class ExactTime(TypeDecorator[Any]):
+    """INTERVAL in PostgreSQL; elsewhere the text of a TIME, which may be negative or longer than a day."""
+
+    impl = Interval
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type in a database."""
+        return dialect.type_descriptor(self.impl_instance if dialect.name == "postgresql" else String(17))
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
+        """Convert the text of a time that is written."""
+        return _duration(value) if value is not None and dialect.name == "postgresql" else value
+
+
+class JsonText(TypeDecorator[str]):
+    """JSON, written as in the source: no digit of a number is lost. In SQLite it is TEXT, which stays as it is."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type in a database."""
+        return dialect.type_descriptor(self.impl_instance if dialect.name == "sqlite" else _Json())
+
+
+class _Json(UserDefinedType[str]):
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the name of the type."""
+        return "JSON"
+
+
+def _duration(text: str) -> timedelta:
+    return cast("timedelta", _time_converter(text.encode()))
+
+
+_time_converter = converter(events.Column(name="", type="", raw_type="time"))
+
 _TYPES: dict[str, Callable[[], TypeEngine[Any]]] = {
     **dict.fromkeys(("tinyint", "smallint", "year"), SmallInteger),
     **dict.fromkeys(("mediumint", "int"), Integer),
@@ -56,10 +97,10 @@ _TYPES: dict[str, Callable[[], TypeEngine[Any]]] = {
     "float": Float,
     "double": Double,
     "date": Date,
-    "datetime": DateTime,
-    "timestamp": lambda: DateTime(timezone=True),
-    "time": Interval,
-    "json": JSON,
+    "datetime": lambda: DateTime().with_variant(DATETIME(fsp=6), "mysql", "mariadb"),
+    "timestamp": lambda: DateTime(timezone=True).with_variant(DATETIME(fsp=6), "mysql", "mariadb"),
+    "time": ExactTime,
+    "json": JsonText,
     "uuid": Uuid,
     **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext", "enum", "set", "inet4", "inet6"), Text),
 }
@@ -85,7 +126,7 @@ def _type_of(column: events.Column, *, in_key: bool) -> TypeEngine[Any]:
     if kind == "bit":
         return ExactNumeric(20, 0) if size == 64 else BigInteger()
     if kind in ("char", "varchar"):
-        return String(size)
+        return String(size or 1)  # PostgreSQL has no VARCHAR(0)
     if kind in _UNSIGNED and "unsigned" in column.raw_type.lower():
         return _UNSIGNED[kind]()
     if kind in ("enum", "set") and in_key:
@@ -93,24 +134,44 @@ def _type_of(column: events.Column, *, in_key: bool) -> TypeEngine[Any]:
     return _TYPES.get(kind, LargeBinary)()
 
 
-def value_of(column: events.Column) -> Callable[[bytes], Any]:
-    """Return the function that turns a text of the source into what the replica's column gets. Raises ValueError.
+class NotStorable(ValueError):
+    """A value that another database does not have; the text says why, without the value."""
 
-    An ENUM or SET becomes its label or labels, separated by commas, as the server prints it.
+
+def value_of(column: events.Column, dialect: str) -> Callable[[bytes], Any]:
+    """Return the function that turns a text of the source into what the replica's column gets.
+
+    An ENUM or SET becomes its label or labels, separated by commas, as the server prints it. The function raises
+    NotStorable, or another ValueError or ArithmeticError if a text does not fit its column.
     """
+    read = _reader(column)
+    is_text = isinstance(_type_of(column, in_key=False), String)
+    return partial(_without_zero, read) if is_text and dialect == "postgresql" else read
+
+
+def _reader(column: events.Column) -> Callable[[bytes], Any]:
     kind = sized_type(column)[0]
     if labels := labels_of(column):
         return lambda text: labels(int(text))
     if kind in ("inet4", "inet6"):
         convert = converter(column)
         return lambda text: str(convert(text))
+    if kind in ("json", "time"):
+        return bytes.decode
     if kind in ("date", "datetime", "timestamp"):
-        return partial(_time, converter(column))
+        return partial(_moment, converter(column))
     return converter(column) if kind in _TYPES or kind in ("decimal", "bit", "char", "varchar") else bytes
 
 
-def _time(convert: Converter, text: bytes) -> Any:
+def _moment(convert: Converter, text: bytes) -> Any:
     value = convert(text)
     if value == text.decode():  # it stays text, as 0000-00-00 does
-        raise ValueError("no other database has this date")
+        raise NotStorable("no other database has this date")
+    return value
+
+
+def _without_zero(read: Callable[[bytes], str], text: bytes) -> str:
+    value = read(text)
+    if "\0" in value:
+        raise NotStorable("PostgreSQL has no text with a zero byte")
     return value
