@@ -16,8 +16,7 @@ class Published:
 
     def __init__(self, settings: Settings) -> None:
         self._name, self._rules = settings.name, settings.publisher.rules
-        #: these remember the tables of records
-        self.topic_of = lru_cache(10_000)(self._topic_of)
+        #: remembers the tables of records
         self.options_of = lru_cache(10_000)(self._options_of)
 
     def require_positions(self, tables: Sequence[str]) -> None:
@@ -39,7 +38,7 @@ class Published:
             if wanted.matches(*table) and (rule := default_rule(self._rules, *table)):
                 yield rule
 
-    def _topic_of(self, schema: str, table: str) -> str:
+    def topic_of(self, schema: str, table: str) -> str:
         """Return the topic of a table; empty if no rule publishes it."""
         rule = default_rule(self._rules, schema, table)
         return rule.topic_of(self._name, schema, table) if rule else ""

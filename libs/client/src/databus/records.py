@@ -4,9 +4,11 @@ import asyncio
 import hashlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 from databus.block import Block
 from databus.bookmark import Bookmark
+from databus.change import Rows
 from databus.formats.databus import ClaimCheck, DatabusDecoder
 from databus.formats.event import Event
 from databus.formats.others import DATABUS, OtherFormats
@@ -33,6 +35,8 @@ class RecordReader:
         self._bookmark = bookmark
         self._wanted = TableFilter(source.tables)
         self._published = Published(source.settings)
+        #: how a table's rows are read → its topic; empty if the program does not read the table
+        self._topics = WeakKeyDictionary[Rows, str]()
         self._decoder, self._others = DatabusDecoder(), OtherFormats(self._published.options_of)
         #: the statements with the sequence of the current one: value → partition of the first copy
         self._sequence, self._statements = "", dict[bytes, int]()
@@ -63,8 +67,7 @@ class RecordReader:
             event = await self._event(record)
             return self._block(event, sequence, record) if event else None
         message = self._decoder.message(record.value)
-        table = self._decoder.rows_of(message).table
-        if not self._is_wanted(table.schema, table.name, record):
+        if not self._is_read(self._decoder.rows_of(message), record):
             return None
         position = self._decoder.position(record.key)
         join = self._bookmark.join
@@ -84,11 +87,11 @@ class RecordReader:
         """Decode a record in a format other than `databus`; None if it is not about a table that is read."""
         value = record.value
         if claim := self._others.claim(value):
-            if not self._is_wanted(claim.schema, claim.table, record):
+            if self._topic_of(claim.schema, claim.table) != record.topic:
                 return None
             value = await asyncio.to_thread(_fetch, claim.claim_check)
         event = self._others.event(record.key, value)
-        return event if event and self._is_wanted(event.rows.table.schema, event.rows.table.name, record) else None
+        return event if event and self._is_read(event.rows, record) else None
 
     def _block(self, event: Event, sequence: str, record: Record) -> Block | None:
         place = (record.topic, record.partition, record.offset)
@@ -105,9 +108,16 @@ class RecordReader:
         partial, place = self._bookmark.partial, (record.topic, record.partition, record.offset)
         return partial.rows if partial and (partial.topic, partial.partition, partial.offset) == place else 0
 
-    def _is_wanted(self, schema: str, table: str, record: Record) -> bool:
+    def _is_read(self, rows: Rows, record: Record) -> bool:
         """Return whether a table is read, and this is its topic: that of another output may have a similar name."""
-        return self._wanted.matches(schema, table) and self._published.topic_of(schema, table) == record.topic
+        topic = self._topics.get(rows)
+        if topic is None:
+            topic = self._topics[rows] = self._topic_of(rows.table.schema, rows.table.name)
+        return bool(topic == record.topic)
+
+    def _topic_of(self, schema: str, table: str) -> str:
+        """Return the topic of a table; empty if it is not read, or not published."""
+        return self._published.topic_of(schema, table) if self._wanted.matches(schema, table) else ""
 
     def _is_copy(self, sequence: str, record: Record) -> bool:
         """Return whether a statement, of which each partition has a copy, was met before."""
