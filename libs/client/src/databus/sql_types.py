@@ -1,10 +1,8 @@
 """The columns of a replica in another SQL database: their types, and the values that they get."""
 
 from collections.abc import Callable
-from datetime import timedelta
-from decimal import Decimal
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -14,81 +12,19 @@ from sqlalchemy import (
     Double,
     Float,
     Integer,
-    Interval,
     LargeBinary,
-    Numeric,
     SmallInteger,
     String,
     Text,
     Uuid,
 )
 from sqlalchemy.dialects.mysql import DATETIME
-from sqlalchemy.engine import Dialect
-from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
+from sqlalchemy.types import TypeEngine
 
+from databus.sql_exact import ExactNumeric, ExactTime, JsonText
 from databus.values import Converter, converter, labels_of
 from databus_core import events
 from databus_core.definitions import sized_type
-
-
-class ExactNumeric(TypeDecorator[Decimal]):
-    """NUMERIC; in SQLite, which has none, the text of the number."""
-
-    impl = Numeric
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type in a database."""
-        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else self.impl_instance)
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """Convert a number that is written."""
-        return str(value) if value is not None and dialect.name == "sqlite" else value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
-        """Convert a number that is read."""
-        return Decimal(value) if isinstance(value, str) else value
-
-
-class ExactTime(TypeDecorator[Any]):
-    """INTERVAL in PostgreSQL; elsewhere the text of a TIME, which may be negative or longer than a day."""
-
-    impl = Interval
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type in a database."""
-        return dialect.type_descriptor(self.impl_instance if dialect.name == "postgresql" else String(17))
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
-        """Convert the text of a time that is written."""
-        return _duration(value) if value is not None and dialect.name == "postgresql" else value
-
-
-class JsonText(TypeDecorator[str]):
-    """JSON, written as in the source: no digit of a number is lost. In SQLite it is TEXT, which stays as it is."""
-
-    impl = Text
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type in a database."""
-        return dialect.type_descriptor(self.impl_instance if dialect.name == "sqlite" else _Json())
-
-
-class _Json(UserDefinedType[str]):
-    cache_ok = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        """Return the name of the type."""
-        return "JSON"
-
-
-def _duration(text: str) -> timedelta:
-    return cast("timedelta", _time_converter(text.encode()))
-
-
-_time_converter = converter(events.Column(name="", type="", raw_type="time"))
 
 _TYPES: dict[str, Callable[[], TypeEngine[Any]]] = {
     **dict.fromkeys(("tinyint", "smallint", "year"), SmallInteger),
