@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -80,6 +81,16 @@ async def execute(source: Server, schema: str) -> AsyncIterator[Execute]:
     async with connected(source) as run:
         await run(f"USE {schema}")
         yield run
+
+
+@pytest.fixture
+def replica_url(postgresql: Server) -> Iterator[str]:
+    """The URL, for SQLAlchemy, of an empty PostgreSQL database of the test's own."""
+    name = f"r_{secrets.token_hex(4)}"
+    with psycopg.connect(f"{postgresql.url}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield f"{postgresql.url}/{name}".replace("postgresql:", "postgresql+psycopg:")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture(scope="session")

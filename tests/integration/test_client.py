@@ -56,9 +56,17 @@ def numbers_in(changes: list[Change]) -> list[int]:
 
 
 @pytest.fixture
-async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute) -> Pipeline:
+def publisher() -> dict[str, Any]:
+    """Settings of the publisher."""
+    return {}
+
+
+@pytest.fixture
+async def pipeline(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, publisher: dict[str, Any]
+) -> Pipeline:
     await execute(NUMBERS)
-    pipeline = make_pipeline(source, schema)
+    pipeline = make_pipeline(source, schema, publisher=publisher)
     await asyncio.to_thread(pipeline.start_all, "reader", "publisher", "dump-api")
     return pipeline
 
@@ -87,6 +95,34 @@ async def test_fifty_dumps_while_every_millisecond_something_is_committed(
             async with Databus(pipeline.url("dump-api")) as databus:
                 found = await read_behind_the_dump(databus.changes(f"{schema}.*"), 200)
             assert numbers_in(found) == list(range(1, len(found) + 1))
+
+
+@pytest.mark.parametrize(
+    "publisher",
+    [
+        {"format": "debezium-json"},
+        {"format": "maxwell-json", "options": {"output_binlog_position": True}},
+    ],
+    ids=["debezium-json", "maxwell-json"],
+)
+async def test_other_formats_are_joined_too(pipeline: Pipeline, source: Server, schema: str) -> None:
+    """Their positions are where events start, not where they end as in format databus."""
+    async with counting(source, schema), Databus(pipeline.url("dump-api")) as databus:
+        found = await read_behind_the_dump(databus.changes(f"{schema}.*"), 500)
+    assert numbers_in(found) == list(range(1, len(found) + 1))
+    assert found[-1].key == {"id": len(found)}
+    assert found[-1].after == {"id": len(found), "balance": Decimal("1.50")}
+
+
+@pytest.mark.parametrize("publisher", [{"format": "canal-json"}])
+async def test_a_format_without_positions_is_not_joined(pipeline: Pipeline, schema: str, execute: Execute) -> None:
+    async with Databus(pipeline.config) as databus:
+        with pytest.raises(InvalidSettings, match="records of format canal-json have no positions"):
+            await anext(aiter(databus.changes(f"{schema}.*")))
+        await execute("INSERT INTO numbers VALUES (1, 1.5)")
+        async with asyncio.timeout(60):
+            change = await anext(aiter(databus.changes(f"{schema}.*", start="earliest")))
+    assert change.after == {"id": 1, "balance": Decimal("1.50")}
 
 
 @pytest.mark.parametrize("kind", ["file", "sqlite", "kafka"])

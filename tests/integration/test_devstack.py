@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncmy
 import httpx
+import psycopg
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -121,6 +122,9 @@ async def write(server: Server) -> None:
                     schema = json.dumps({"type": "enum", "name": name, "symbols": ["A"]})
                     answer = await client.post("/subjects/kept/versions", json={"schema": schema})
                     assert answer.is_success, answer.text
+        case "postgresql":
+            async with await psycopg.AsyncConnection.connect(f"{server.url}/postgres") as client:
+                await client.execute("CREATE TABLE kept AS SELECT 7")
 
 
 async def read(server: Server) -> int:
@@ -139,6 +143,10 @@ async def read(server: Server) -> int:
         case "registry":
             async with httpx.AsyncClient(base_url=server.url) as client:
                 return len((await client.get("/subjects/kept/versions")).json())
+        case "postgresql":
+            async with await psycopg.AsyncConnection.connect(f"{server.url}/postgres") as client:
+                (row,) = await (await client.execute("TABLE kept")).fetchall()
+                return int(row[0])
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import asyncmy
 import pytest
 from sqlalchemy import Engine, MetaData, Table, create_engine, event, inspect, select
+from sqlalchemy.exc import NoSuchTableError, ProgrammingError
 
 from common.connections import Execute
 from common.pipelines import MakePipeline
@@ -36,11 +37,27 @@ async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, exe
     return pipeline
 
 
+@pytest.fixture(params=[("mariadb", "sqlite"), ("mysql", "sqlite"), ("mariadb", "postgresql")], ids="-".join)
+def databases(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """The kinds of the source and of the replica."""
+    found: tuple[str, str] = request.param
+    return found
+
+
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    engine = create_engine(f"sqlite:///{tmp_path}/replica.db")
-    event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA journal_mode = WAL"))
-    return engine
+def source(request: pytest.FixtureRequest, databases: tuple[str, str]) -> Server:
+    return request.getfixturevalue(databases[0])
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, databases: tuple[str, str], tmp_path: Path) -> Iterator[Engine]:
+    if databases[1] == "postgresql":
+        engine = create_engine(request.getfixturevalue("replica_url"))
+    else:
+        engine = create_engine(f"sqlite:///{tmp_path}/replica.db")
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA journal_mode = WAL"))
+    yield engine
+    engine.dispose()
 
 
 @asynccontextmanager
@@ -65,9 +82,12 @@ async def rows_of(source: Server, schema: str, table: str) -> list[tuple[Any, ..
 def copy_of(engine: Engine, table: str) -> list[tuple[Any, ...]] | None:
     if not inspect(engine).has_table(table):
         return None
-    found = Table(table, MetaData(), autoload_with=engine)
-    with engine.begin() as connection:
-        return [tuple(row) for row in connection.execute(select(found))]
+    try:
+        found = Table(table, MetaData(), autoload_with=engine)
+        with engine.begin() as connection:
+            return [tuple(row) for row in connection.execute(select(found))]
+    except (NoSuchTableError, ProgrammingError):  # it is being replaced
+        return None
 
 
 def texts_of(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:

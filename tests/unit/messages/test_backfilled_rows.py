@@ -136,12 +136,17 @@ def test_keys_of_maxwell_rows_without_a_primary_key_differ_and_are_the_same_if_t
     assert keys(first, second) == keys(first) + keys(second)
 
 
-def test_a_databus_record_has_the_boundary_in_its_key_and_the_kind_of_backfill_in_a_header() -> None:
-    pipe = Pipe({"format": "databus"})
+@pytest.mark.parametrize("format_name", ["databus", "canal-json"])
+def test_records_have_the_kind_of_backfill_in_a_header(format_name: str) -> None:
+    pipe = Pipe({"format": format_name})
     (initial,), (incremental,) = pipe.records(rows(1, 2, initial=True, **ENDS)), pipe.records(rows(1, 2))
-    assert initial.key == b'{"Pos":{"Name":"binlog.3","Pos":480},"Action":"DML"}'
     assert ("databus.snapshot", b"initial") in initial.headers
     assert ("databus.snapshot", b"incremental") in incremental.headers
+
+
+def test_a_databus_record_has_the_boundary_in_its_key() -> None:
+    (initial,) = Pipe({"format": "databus"}).records(rows(1, 2, initial=True, **ENDS))
+    assert initial.key == b'{"Pos":{"Name":"binlog.3","Pos":480},"Action":"DML"}'
     assert (values([initial])[0]["Action"], len(values([initial])[0]["Rows"])) == ("insert", 2)
 
 

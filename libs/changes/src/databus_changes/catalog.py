@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 from databus_binlog.errors import ServerRefused
 from databus_changes.charsets import charset_of
-from databus_changes.literals import labels
 from databus_core.events import Column, Index, Table
+from databus_core.literals import labels
 
 
 class Queries(Protocol):

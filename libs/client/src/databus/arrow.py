@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from databus.block import Block
 from databus.bookmark import Bookmark
+from databus.formats.databus import DatabusRows
 from databus.trail import Mark, Trail
 from databus.values import labels_of
 from databus_core.definitions import sized_type
-from databus_core.errors import SchemaMismatch
+from databus_core.errors import InvalidSettings, SchemaMismatch
 from databus_core.events import Action, Column, Table
 
 _UPDATE = ["update_before", "update_after"]
@@ -71,6 +72,10 @@ class BatchBuilder:
     """Collects the rows of blocks of one table with one definition, or takes one statement."""
 
     def __init__(self, block: Block, trail: Trail) -> None:
+        """Begin with a block. Raises InvalidSettings if its format is not `databus`."""
+        if not isinstance(block.rows, DatabusRows):
+            name = block.rows.table.full_name
+            raise InvalidSettings(f"{name} is not published in format databus, which batches need")
         self._rows = block.rows
         self._statement = block.query
         #: the texts of each column: row images would keep the garbage collector busy

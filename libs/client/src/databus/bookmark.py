@@ -31,6 +31,21 @@ class Join(msgspec.Struct, frozen=True):
         """Return whether the dump has the changes of a record that ends at this position of the binlog."""
         return offset < self.until.get(topic, {}).get(partition, 0) and position.log_order <= self.position.log_order
 
+    def has_event(self, topic: str, partition: int, offset: int, start: Position | None) -> bool:
+        """Return whether the dump has the changes of a record whose event starts at this position of the binlog.
+
+        Raises InvalidSettings if that is not known, because the record has no position.
+        """
+        if offset >= self.until.get(topic, {}).get(partition, 0):
+            return False
+        if start is None:
+            raise InvalidSettings(
+                f"topic {topic}, partition {partition}, offset {offset}: the record has no position, so it is not "
+                "known whether the snapshot already has it: begin again with a new snapshot while no backfill runs, or "
+                "publish in format databus"
+            )
+        return start.log_order < self.position.log_order
+
 
 class Partial(msgspec.Struct, frozen=True):
     """A record of which only the first rows are done."""

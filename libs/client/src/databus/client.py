@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from databus.changes import Changes, T
+from databus.formats.others import FORMATS
 from databus.kafka_store import KafkaStore
 from databus.source import Source
 from databus.starts import Start
@@ -83,7 +84,7 @@ class Databus:
                 self._api = DumpApi.of(self._loaded().dumps)
         if self._settings is None:
             self._settings = settings_of(await self._api.pipeline(), str(self._source), self._kafka)
-        return Source(self._settings, self._api, tables, ChangeTopics(self._settings, tables))
+        return Source(self._settings, self._api, tables, ChangeTopics(self._settings, tables, FORMATS))
 
     def _loaded(self) -> Settings:
         settings = self._source if isinstance(self._source, Settings) else load(Path(self._source))

@@ -20,7 +20,7 @@ _WAIT_MS = 200
 #: sorts after every sequence
 _AFTER_ALL = "~"
 #: how formats mark a delete
-_DELETES = (b'"Action":"delete"', b'"op":"d"')
+_DELETES = (b'"Action":"delete"', b'"op":"d"', b'"type":"delete"', b'"type":"DELETE"')
 
 
 def sequence_of(record: Record) -> str:

@@ -11,7 +11,8 @@ class Origin(msgspec.Struct, frozen=True):
     #: place in the order of all that the pipeline publishes (16 digits of the transaction, 10 of the row), which sorts
     #: as text; that of the record's first row. Empty: a row of a dump
     sequence: str = ""
-    #: end of the event in the binlog; of a row of a dump, the dump's position. None if the format does not have it
+    #: end of the event in the binlog; in the formats of Debezium and Maxwell, its start. Of a row of a dump, the dump's
+    #: position. None if the format does not have it
     position: Position | None = None
     #: when the record was published, in ms since the epoch; of a row of a dump, when the dump was requested
     time_ms: int = 0

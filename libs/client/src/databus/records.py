@@ -8,9 +8,13 @@ from weakref import WeakKeyDictionary
 
 from databus.block import Block
 from databus.bookmark import Bookmark
-from databus.formats.databus import ClaimCheck, DatabusDecoder, DatabusRows
+from databus.change import Rows
+from databus.formats.databus import ClaimCheck, DatabusDecoder
+from databus.formats.event import Event
+from databus.formats.others import DATABUS, OtherFormats
 from databus.merge import Record
 from databus.origin import Origin
+from databus.published import Published
 from databus.source import Source
 from databus_core import names
 from databus_core.dead_letters import read_headers
@@ -30,9 +34,10 @@ class RecordReader:
         self._source = source
         self._bookmark = bookmark
         self._wanted = TableFilter(source.tables)
-        self._decoder = DatabusDecoder()
-        #: whether a definition is of a table that the program reads
-        self._known = WeakKeyDictionary[DatabusRows, bool]()
+        self._published = Published(source.settings)
+        #: how a table's rows are read → its topic; empty if the program does not read the table
+        self._topics = WeakKeyDictionary[Rows, str]()
+        self._decoder, self._others = DatabusDecoder(), OtherFormats(self._published.options_of)
         #: the statements with the sequence of the current one: value → partition of the first copy
         self._sequence, self._statements = "", dict[bytes, int]()
 
@@ -58,11 +63,14 @@ class RecordReader:
         return bool(record.value is None or transaction <= done)
 
     async def _decoded(self, sequence: str, record: Record) -> Block | None:
+        if not record.value.startswith(DATABUS):
+            event = await self._event(record)
+            return self._block(event, sequence, record) if event else None
         message = self._decoder.message(record.value)
-        if not self._is_wanted(self._decoder.rows_of(message)):
+        if not self._is_read(self._decoder.rows_of(message), record):
             return None
         position = self._decoder.position(record.key)
-        join, partial = self._bookmark.join, self._bookmark.partial
+        join = self._bookmark.join
         if join and join.has(record.topic, record.partition, record.offset, position):
             return None
         if message.query is not None and self._is_copy(sequence, record):
@@ -71,18 +79,45 @@ class RecordReader:
             message = self._decoder.message(await asyncio.to_thread(_fetch, message.claim_check))
         origin = Origin(
             sequence, position, record.timestamp, record.topic, record.partition, record.offset,
-            is_snapshot=any(name == names.SNAPSHOT_HEADER for name, _ in record.headers),
+            is_snapshot=_is_marked(record),
         )  # fmt: skip
-        place = (record.topic, record.partition, record.offset)
-        begun = partial and (partial.topic, partial.partition, partial.offset) == place
-        return self._decoder.block(message, origin, partial.rows if partial and begun else 0)
+        return self._decoder.block(message, origin, self._rows_done(record))
 
-    def _is_wanted(self, rows: DatabusRows) -> bool:
-        """Return whether the program reads a table."""
-        known = self._known.get(rows)
-        if known is None:
-            known = self._known[rows] = self._wanted.matches(rows.table.schema, rows.table.name)
-        return known
+    async def _event(self, record: Record) -> Event | None:
+        """Decode a record in a format other than `databus`; None if it is not about a table that is read."""
+        value = record.value
+        if claim := self._others.claim(value):
+            if self._topic_of(claim.schema, claim.table) != record.topic:
+                return None
+            value = await asyncio.to_thread(_fetch, claim.claim_check)
+        event = self._others.event(record.key, value)
+        return event if event and self._is_read(event.rows, record) else None
+
+    def _block(self, event: Event, sequence: str, record: Record) -> Block | None:
+        place = (record.topic, record.partition, record.offset)
+        if self._bookmark.join and self._bookmark.join.has_event(*place, event.position):
+            return None
+        if event.query is not None and self._is_copy(sequence, record):
+            return None
+        is_snapshot = event.is_snapshot or _is_marked(record)
+        origin = Origin(sequence, event.position, record.timestamp, *place, is_snapshot=is_snapshot)
+        return Block(event.action, event.rows, origin, event.images, event.query, self._rows_done(record))
+
+    def _rows_done(self, record: Record) -> int:
+        """Return how many rows at the beginning of a record are done."""
+        partial, place = self._bookmark.partial, (record.topic, record.partition, record.offset)
+        return partial.rows if partial and (partial.topic, partial.partition, partial.offset) == place else 0
+
+    def _is_read(self, rows: Rows, record: Record) -> bool:
+        """Return whether a table is read, and this is its topic: that of another output may have a similar name."""
+        topic = self._topics.get(rows)
+        if topic is None:
+            topic = self._topics[rows] = self._topic_of(rows.table.schema, rows.table.name)
+        return bool(topic == record.topic)
+
+    def _topic_of(self, schema: str, table: str) -> str:
+        """Return the topic of a table; empty if it is not read, or not published."""
+        return self._published.topic_of(schema, table) if self._wanted.matches(schema, table) else ""
 
     def _is_copy(self, sequence: str, record: Record) -> bool:
         """Return whether a statement, of which each partition has a copy, was met before."""
@@ -108,6 +143,11 @@ class RecordReader:
                 f"a change of {letter.table_name} was not published: {letter.error}; `databus deadletter list` shows "
                 "it: replay or discard it, and start this program again"
             )
+
+
+def _is_marked(record: Record) -> bool:
+    """Return whether the header says that a backfill loaded the rows."""
+    return any(name == names.SNAPSHOT_HEADER for name, _ in record.headers)
 
 
 def _fetch(check: ClaimCheck) -> bytes:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, Engine, MetaData, Table, delete, inspect
+from sqlalchemy.exc import DataError
 
 from databus.block import Block
 from databus.bookmark import Bookmark
 from databus.sql_store import SqlStore
-from databus.sql_table import ReplicaTable
+from databus.sql_table import LEAVE_OUT, ReplicaTable
 from databus_core import events
-from databus_core.errors import InvalidSettings
+from databus_core.errors import InvalidSettings, SchemaMismatch
 from databus_core.events import Action
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
@@ -77,9 +78,17 @@ class Replica:
         return self._keep(definition)
 
     def _write(self, connection: Connection, block: Block) -> None:
-        definition, images = block.rows.table, block.images
-        if not self._is_followed(definition):
+        if not self._is_followed(block.rows.table):
             return
+        try:
+            self._execute(connection, block)
+        except DataError as error:
+            raise SchemaMismatch(
+                f"a value of {block.rows.table.full_name} cannot be stored: {type(error.orig).__name__}; {LEAVE_OUT}"
+            ) from None  # the cause quotes the value
+
+    def _execute(self, connection: Connection, block: Block) -> None:
+        definition, images = block.rows.table, block.images
         match block.action:
             case Action.CREATE:
                 self._create(connection, definition)

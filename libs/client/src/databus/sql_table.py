@@ -6,13 +6,15 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection, MetaData, Table, bindparam, delete, insert
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from databus.sql_types import column_of, value_of
+from databus.sql_types import NotStorable, column_of, value_of
 from databus_core import events
 from databus_core.definitions import key_columns
 from databus_core.errors import SchemaMismatch
 
 #: a row image of the source: exact texts, None, and false for a column that the binlog lacks
 Image: TypeAlias = Sequence[bytes | bool | None]
+#: what to do about values that a database does not have
+LEAVE_OUT = "leave the column out (publisher.routes, columns: {exclude: […]}), and begin again in an empty replica"
 
 
 class ReplicaTable:
@@ -22,7 +24,9 @@ class ReplicaTable:
         self.source = source
         keys = set(key_columns(source))
         self._keys = [index for index, column in enumerate(source.columns) if column.name in keys]
-        self._readers: list[tuple[str, Callable[[bytes], Any]]] = [(c.name, value_of(c)) for c in source.columns]
+        self._readers: list[tuple[str, Callable[[bytes], Any]]] = [
+            (column.name, value_of(column, dialect)) for column in source.columns
+        ]
         columns = [column_of(column, in_key=column.name in keys) for column in source.columns]
         self.table = Table(source.name, MetaData(), *columns, schema=schema)
         self._upsert = _upsert(self.table, dialect)
@@ -63,22 +67,25 @@ class ReplicaTable:
         connection.execute(self.table.update().where(*matches).values(row))
 
     def _row(self, image: Image) -> dict[str, Any]:
-        cells = zip(self._readers, image, strict=True)
-        try:
-            return {name: _value(read, cell) for (name, read), cell in cells if cell is not False}
-        except (ValueError, ArithmeticError) as error:
-            text = f"a value of {self.source.full_name} cannot be stored in another database: {error}"
-            raise SchemaMismatch(text) from None  # the cause may quote the value
+        present = (index for index, cell in enumerate(image) if cell is not False)
+        return {self._readers[index][0]: self._value(index, image) for index in present}
 
     def _key(self, image: Image) -> dict[str, Any]:
-        return {f"k{index}": _value(self._readers[index][1], image[index]) for index in self._keys}
+        return {f"k{index}": self._value(index, image) for index in self._keys}
+
+    def _value(self, index: int, image: Image) -> Any:
+        """Return the value of a column. Raises SchemaMismatch if the database does not have it."""
+        (name, read), cell = self._readers[index], image[index]
+        try:
+            return read(cell) if isinstance(cell, bytes) else None
+        except (ValueError, ArithmeticError) as error:
+            reason = error if isinstance(error, NotStorable) else type(error).__name__  # other errors may quote it
+            raise SchemaMismatch(
+                f"a value of column {name} of {self.source.full_name} cannot be stored: {reason}; {LEAVE_OUT}"
+            ) from None
 
     def _key_texts(self, image: Image) -> list[bytes | bool | None]:
         return [image[index] for index in self._keys]
-
-
-def _value(read: Callable[[bytes], Any], cell: bytes | bool | None) -> Any:
-    return read(cell) if isinstance(cell, bytes) else None
 
 
 def _upsert(table: Table, dialect: str) -> Any:

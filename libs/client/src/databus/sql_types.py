@@ -1,12 +1,10 @@
 """The columns of a replica in another SQL database: their types, and the values that they get."""
 
 from collections.abc import Callable
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Column,
     Date,
@@ -14,40 +12,19 @@ from sqlalchemy import (
     Double,
     Float,
     Integer,
-    Interval,
     LargeBinary,
-    Numeric,
     SmallInteger,
     String,
     Text,
     Uuid,
 )
-from sqlalchemy.engine import Dialect
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.dialects.mysql import DATETIME
+from sqlalchemy.types import TypeEngine
 
+from databus.sql_exact import ExactNumeric, ExactTime, JsonText
 from databus.values import Converter, converter, labels_of
 from databus_core import events
 from databus_core.definitions import sized_type
-
-
-class ExactNumeric(TypeDecorator[Decimal]):
-    """NUMERIC; in SQLite, which has none, the text of the number."""
-
-    impl = Numeric
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type in a database."""
-        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else self.impl_instance)
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """Convert a number that is written."""
-        return str(value) if value is not None and dialect.name == "sqlite" else value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
-        """Convert a number that is read."""
-        return Decimal(value) if isinstance(value, str) else value
-
 
 _TYPES: dict[str, Callable[[], TypeEngine[Any]]] = {
     **dict.fromkeys(("tinyint", "smallint", "year"), SmallInteger),
@@ -56,10 +33,10 @@ _TYPES: dict[str, Callable[[], TypeEngine[Any]]] = {
     "float": Float,
     "double": Double,
     "date": Date,
-    "datetime": DateTime,
-    "timestamp": lambda: DateTime(timezone=True),
-    "time": Interval,
-    "json": JSON,
+    "datetime": lambda: DateTime().with_variant(DATETIME(fsp=6), "mysql", "mariadb"),
+    "timestamp": lambda: DateTime(timezone=True).with_variant(DATETIME(fsp=6), "mysql", "mariadb"),
+    "time": ExactTime,
+    "json": JsonText,
     "uuid": Uuid,
     **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext", "enum", "set", "inet4", "inet6"), Text),
 }
@@ -85,7 +62,7 @@ def _type_of(column: events.Column, *, in_key: bool) -> TypeEngine[Any]:
     if kind == "bit":
         return ExactNumeric(20, 0) if size == 64 else BigInteger()
     if kind in ("char", "varchar"):
-        return String(size)
+        return String(size or 1)  # PostgreSQL has no VARCHAR(0)
     if kind in _UNSIGNED and "unsigned" in column.raw_type.lower():
         return _UNSIGNED[kind]()
     if kind in ("enum", "set") and in_key:
@@ -93,24 +70,44 @@ def _type_of(column: events.Column, *, in_key: bool) -> TypeEngine[Any]:
     return _TYPES.get(kind, LargeBinary)()
 
 
-def value_of(column: events.Column) -> Callable[[bytes], Any]:
-    """Return the function that turns a text of the source into what the replica's column gets. Raises ValueError.
+class NotStorable(ValueError):
+    """A value that another database does not have; the text says why, without the value."""
 
-    An ENUM or SET becomes its label or labels, separated by commas, as the server prints it.
+
+def value_of(column: events.Column, dialect: str) -> Callable[[bytes], Any]:
+    """Return the function that turns a text of the source into what the replica's column gets.
+
+    An ENUM or SET becomes its label or labels, separated by commas, as the server prints it. The function raises
+    NotStorable, or another ValueError or ArithmeticError if a text does not fit its column.
     """
+    read = _reader(column)
+    is_text = isinstance(_type_of(column, in_key=False), String)
+    return partial(_without_zero, read) if is_text and dialect == "postgresql" else read
+
+
+def _reader(column: events.Column) -> Callable[[bytes], Any]:
     kind = sized_type(column)[0]
     if labels := labels_of(column):
         return lambda text: labels(int(text))
     if kind in ("inet4", "inet6"):
         convert = converter(column)
         return lambda text: str(convert(text))
+    if kind in ("json", "time"):
+        return bytes.decode
     if kind in ("date", "datetime", "timestamp"):
-        return partial(_time, converter(column))
+        return partial(_moment, converter(column))
     return converter(column) if kind in _TYPES or kind in ("decimal", "bit", "char", "varchar") else bytes
 
 
-def _time(convert: Converter, text: bytes) -> Any:
+def _moment(convert: Converter, text: bytes) -> Any:
     value = convert(text)
     if value == text.decode():  # it stays text, as 0000-00-00 does
-        raise ValueError("no other database has this date")
+        raise NotStorable("no other database has this date")
+    return value
+
+
+def _without_zero(read: Callable[[bytes], str], text: bytes) -> str:
+    value = read(text)
+    if "\0" in value:
+        raise NotStorable("PostgreSQL has no text with a zero byte")
     return value

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from databus.bookmark import Bookmark, Join
+from databus.published import Published
 from databus.snapshot import beginning, choose
 from databus.source import Source
 from databus_binlog import Position
@@ -23,6 +24,7 @@ async def bookmark_at(source: Source, start: Start) -> Bookmark:
             start.require(source.settings.name, source.tables)
             return start
         case "snapshot":
+            Published(source.settings).require_positions(source.tables)
             manifest, starts = await choose(source)
             async with source.api.leased(manifest.id):
                 return await beginning(source, manifest, starts)
@@ -33,6 +35,7 @@ async def bookmark_at(source: Source, start: Start) -> Bookmark:
         case datetime():
             return await _at_time(source, start)
         case Position(file=file) if file:
+            Published(source.settings).require_positions(source.tables)
             starts = await source.topics.beginnings()
             return await _whole(source, starts, Join(start, await _ends(source)))
         case Position():

@@ -10,7 +10,7 @@ from hashlib import blake2b, sha256
 
 import msgspec
 
-#: record header of rows that a backfill loaded, in format `databus`: `initial` or `incremental`
+#: record header of rows that a backfill loaded, in `databus` and `canal-json`: `initial` or `incremental`
 SNAPSHOT_HEADER = "databus.snapshot"
 #: header of every record of changes: its place in the pipeline's order (`databus_messages.sequence`)
 SEQUENCE_HEADER = "databus.sequence"

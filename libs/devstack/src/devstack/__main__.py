@@ -19,11 +19,12 @@ from devstack.server import KINDS, VARIABLES, DevstackError, Kind
 from devstack.stack import Stack
 
 _DESCRIPTION = """\
-Real MariaDB, MySQL, Redis, Kafka and a schema registry as local processes on 127.0.0.1. Missing programs are installed
-into ~/.cache/databus-devstack (or XDG_CACHE_HOME); data, logs, ports and pids are in one folder.
+Real MariaDB, MySQL, Redis, Kafka, a schema registry and PostgreSQL as local processes on 127.0.0.1. Missing programs
+are installed into ~/.cache/databus-devstack (or XDG_CACHE_HOME); data, logs, ports and pids are in one folder.
 """
 #: the servers that `up` starts if none are named
-_DEFAULT = tuple(kind for kind in KINDS if kind != "kafka-secure")
+_DEFAULT = tuple(kind for kind in KINDS if kind not in ("kafka-secure", "postgresql"))
+_EXCEPTION = " except kafka-secure and postgresql"
 _EPILOG = "To use an existing server instead of starting one, set its variable:\n" + "\n".join(
     f"  {variable}={form}" for variable, form in VARIABLES.values()
 )
@@ -142,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--home", type=Path, default=argparse.SUPPRESS, help=text)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, run, text, kinds, exception in (
-        ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, " except kafka-secure"),
+        ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, _EXCEPTION),
         ("down", down, "stop servers, by default all, and the services; data is kept", KINDS, ""),
     ):
         command = commands.add_parser(name, help=text, description=text, parents=[common])

@@ -77,3 +77,9 @@ def secure_kafka(devstack: Stack) -> Server:
 def schema_registry(devstack: Stack) -> Server:
     """A schema registry."""
     return devstack.start("registry")
+
+
+@pytest.fixture(scope="session")
+def postgresql(devstack: Stack) -> Server:
+    """PostgreSQL; the account is a superuser."""
+    return devstack.start("postgresql")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-Kind = Literal["mariadb", "mysql", "redis", "kafka", "kafka-secure", "registry"]
+Kind = Literal["mariadb", "mysql", "redis", "kafka", "kafka-secure", "registry", "postgresql"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: For each kind, the environment variable with the address of an existing server to use, and the form of its value.
@@ -18,6 +18,7 @@ VARIABLES: dict[Kind, tuple[str, str]] = {
     "redis": ("DEVSTACK_REDIS_URL", "redis://host:port/0"),
     "kafka": ("DEVSTACK_KAFKA_BOOTSTRAP", "host:port"),
     "registry": ("DEVSTACK_REGISTRY_URL", "http://host:port/path"),
+    "postgresql": ("DEVSTACK_POSTGRESQL_URL", "postgresql://user:password@host:port"),
 }
 
 #: Called with a few words about the current step.
@@ -64,6 +65,7 @@ def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> 
         "kafka": f"{host}:{port}",
         "kafka-secure": f"{host}:{port}",
         "registry": f"http://{host}:{port}/apis/ccompat/v7",
+        "postgresql": f"postgresql://{user}:{password}@{host}:{port}",
     }[kind]
     return Server(kind=kind, host=host, port=port, user=user, password=password, url=url)
 

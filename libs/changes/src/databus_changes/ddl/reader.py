@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from databus_changes.ddl.token import Token
-from databus_changes.literals import unescaped
 from databus_changes.tables import TableName
 from databus_core.errors import CannotApply
+from databus_core.literals import unescaped
 
 _SIGNS = {"-", "+", "."}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)

@@ -13,7 +13,8 @@ Every message has all members, in alphabetical order; records have no key. Choic
 * `old` of a row has the columns that were changed in this row (canal itself adds those of the preceding rows).
 * A message has no column that the binlog lacks (`publisher.publish_partial`). `old` has no column that the row before
   the update lacks.
-* Rows of a dump or a backfill are INSERTs. Logged DML statements (`binlog_rows_query_log_events`) have no message.
+* Rows of a dump or a backfill are INSERTs; those of a backfill have the header `databus.snapshot`: `initial` or
+  `incremental`. Logged DML statements (`binlog_rows_query_log_events`) have no message.
 
 Values: see `databus_messages.formats.canal_values`. Types of statements: see `databus_messages.formats.canal_ddl`.
 """
@@ -24,6 +25,7 @@ from sys import maxsize
 
 import msgspec
 
+from databus_core import names
 from databus_core.events import Action, Row, Table
 from databus_messages.formats.absent import without_absent
 from databus_messages.formats.base import (
@@ -77,7 +79,8 @@ class CanalJson(Format[CanalOptions]):
             return ()
         es, gtid, number = snapshot.time_us // 1000, snapshot.position.gtid_set, snapshot.transaction
         value = self._encoders[snapshot.table].encode(Action.INSERT, snapshot.rows, es, gtid, number, self._now_ms())
-        return (Record(None, value),)
+        kind = b"incremental" if snapshot.is_incremental else b"initial"
+        return (Record(None, value, [(names.SNAPSHOT_HEADER, kind)] if snapshot.backfill else ()),)
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
