@@ -149,4 +149,10 @@ async def test_statements(pipeline: Pipeline, engine: Engine, schema: str, execu
         await execute("INSERT INTO keyless VALUES (3)")
         await execute("INSERT INTO pairs VALUES (5, 'x', 1)")
         await equal("items", "other", "pairs")
-        assert set(inspect(engine).get_table_names()) == {"items", "other", "pairs", "databus_bookmarks"}
+        assert set(inspect(engine).get_table_names()) == {
+            "items",
+            "other",
+            "pairs",
+            "databus_bookmarks",
+            "databus_loads",
+        }

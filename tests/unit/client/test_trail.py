@@ -34,12 +34,12 @@ def test_a_trail_of_many_records_goes_on_in_new_segments() -> None:
     trail = Trail(BEGIN)
     marks = [trail.deliver(record(number, 0, 10 + number), 1) for number in range(2500)]
     assert [marks[each].bookmark(0).offsets["a"][0] for each in (2499, 1000, 999, 0)] == [2510, 1011, 1010, 11]
-    trail.pass_by({TopicPartition("a", 0): 3000, TopicPartition("b", 0): 7})
+    trail.pass_by({TopicPartition("a", 0): 3000, TopicPartition("b", 0): 7}, gone=set())
     assert trail.bookmark().offsets == {"a": {0: 3000, 1: 20}, "b": {0: 7}}
 
 
 def test_rows_of_a_dump_and_then_records() -> None:
-    join = Join(Position("", "log.000002", 100), {"a": {0: 12, 1: 20}})
+    join = Join(Position("", "log.000002", 100), 8)
     begin = Bookmark(pipeline="shop", tables=["shop.*"], offsets=BEGIN.offsets, snapshot=Snapshot("dump-1"), join=join)
     trail = Trail(begin)
     line = trail.deliver(Origin(file="items.0", line=3), 5)
@@ -47,17 +47,64 @@ def test_rows_of_a_dump_and_then_records() -> None:
     assert line.bookmark(4).snapshot == Snapshot("dump-1", "items.0", 4, 0)
     trail.end_snapshot()
     after = trail.deliver(record(8, 0, 11), 1).bookmark(0)
-    assert (after.snapshot, after.join) == (None, None)  # all records that the dump may have are done
+    assert (after.snapshot, after.offsets) == (None, {"a": {0: 12, 1: 20}})
 
 
 @pytest.mark.parametrize(
-    ("place", "offset", "expected"),
-    [("log.000002", 11, True), ("log.000002", 12, False), ("log.000010", 11, False)],
+    ("transaction", "file", "expected"),
+    [(12, "log.000002", True), (13, "log.000001", False), (12, "log.000010", False)],
 )
-def test_a_dump_has_the_records_before_its_offsets_up_to_its_position(place: str, offset: int, expected: bool) -> None:
-    join = Join(Position("", "log.000002", 100), {"a": {0: 12}})
-    assert join.has("a", 0, offset, Position("", place, 100)) is expected
-    assert not join.has("a", 0, 11, Position("", place, 101))
+def test_a_dump_has_the_transactions_before_it_was_passed_up_to_its_position(
+    transaction: int, file: str, expected: bool
+) -> None:
+    join = Join(Position("", "log.000002", 100), 12)
+    assert join.has(transaction, Position("", file, 100)) is expected
+    assert not join.has(12, Position("", "log.000002", 101))
+
+
+def test_the_start_of_a_record_is_done_although_a_late_one_of_another_partition_comes() -> None:
+    trail = Trail(BEGIN)
+    half = trail.deliver(record(5, 0, 10), 3).bookmark(1)
+    resumed = Trail(half)
+    late = resumed.deliver(record(2, 1, 20), 1).bookmark(0)
+    assert (late.partial, late.sequence) == (half.partial, half.sequence)
+    assert resumed.deliver(record(5, 0, 10), 3).bookmark(2).partial is None
+
+
+def test_copies_of_a_statement_in_other_partitions_are_known_after_a_restart() -> None:
+    statement = Origin(f"{5:016d}-0000000000", topic="a", partition=0, offset=10, statement="digest")
+    assert Trail(BEGIN).deliver(statement, 1).bookmark(0).statements == ["digest"]
+    trail = Trail(BEGIN)
+    trail.deliver(statement, 1)
+    trail.leave_out(Origin(topic="a", partition=1, offset=20))
+    after = trail.deliver(record(6, 0, 11), 1).bookmark(0)
+    assert (after.offsets, after.statements) == ({"a": {0: 12, 1: 21}}, [])
+
+
+class Kept:
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        self.bookmarks: list[Bookmark] = []
+
+    async def save(self, bookmark: Bookmark) -> None:
+        self.bookmarks.append(bookmark)
+
+    async def load(self) -> Bookmark | None:
+        return self.bookmarks[-1] if self.bookmarks else None
+
+
+async def test_an_idle_program_that_has_acknowledged_everything_needs_the_dump_no_more() -> None:
+    store = Kept()
+    trail = Trail(Bookmark(pipeline="shop", tables=["shop.*"], offsets={}, snapshot=Snapshot("dump-1")), store)
+    row = trail.deliver(Origin(file="items.0", line=0), 1)
+    trail.end_snapshot()
+    await trail.save_idle()
+    assert not store.bookmarks  # the row is not acknowledged
+    await row.save(0)
+    trail.end_snapshot()
+    await trail.save_idle()
+    assert [bookmark.snapshot is None for bookmark in store.bookmarks] == [False, True]
 
 
 def test_a_bookmark_as_text() -> None:
@@ -77,6 +124,6 @@ def test_a_bookmark_as_text() -> None:
     ],
 )
 def test_a_bookmark_is_for_the_tables_that_it_was_made_for(pipeline: str, tables: list[str], message: str) -> None:
-    BEGIN.require("shop", ["shop.*"])
+    assert BEGIN.for_tables("shop", ["shop.*"]) == BEGIN
     with pytest.raises(InvalidSettings, match=message):
-        BEGIN.require(pipeline, tables)
+        BEGIN.for_tables(pipeline, tables)

@@ -1,7 +1,10 @@
 """Keep tables of an SQL database equal to those of the source."""
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 
 from sqlalchemy import Engine
 
@@ -10,30 +13,35 @@ from databus.bookmark import Bookmark, Join
 from databus.changes import Changes
 from databus.formats.databus import DatabusRows
 from databus.replica import Replica
+from databus.retries import Retries
 from databus.snapshot import dump_of, tables_of
 from databus.sql_store import SqlStore
 from databus.trail import Trail
-from databus_core.errors import DumpRefused, InvalidSettings
+from databus_core.errors import DumpRefused, InvalidSettings, RetryableError, RulesDiffer
 from databus_core.events import Action
 
 #: rows that are written in one transaction, about: several transactions of the source
 _ROWS = 2000
+#: seconds between two bookmarks that are written although no change came
+_IDLE_SECONDS = 10.0
 
 
 async def apply(engine: Engine, changes: Changes, *, schema: str | None = None, name: str = "default") -> None:
-    """Write rows and changes to tables of the same names, in this schema of the database. It never ends by itself.
+    """Write rows and changes to tables of the same names, in PostgreSQL or SQLite. It never ends by itself.
 
-    The tables are created, with their columns and primary keys; tables that are there are replaced. How far it is
-    stands in the table `databus_bookmarks`, under `name`, and is written in the transactions of the rows, so each
-    change has its effect once. If a statement changes the columns of a table, the table is loaded again. Tables without
-    a primary key are left out, and logged.
+    The tables are created in the schema `schema`, with their columns and primary keys; tables that are there are
+    replaced. How far it is stands in the table `databus_bookmarks`, under `name`, and is written in the transactions
+    of the rows, so each change has its effect once. A table that is altered is loaded again. Tables without a primary
+    key are left out, and logged.
 
-    Raises what `changes` raise, SQLAlchemy's errors, and SchemaMismatch if the database cannot have a value.
+    Raises what `changes` raise, SQLAlchemy's errors, InvalidSettings for another kind of database, and SchemaMismatch
+    if the database cannot have a value.
     """
     store = SqlStore(engine, name)
     stored = changes.stored_in(store)
-    applying = _Applying(stored, Replica(engine, store, schema), is_new=await store.load() is None)
-    await applying.finish_loads(await asyncio.to_thread(store.loading))
+    saved = await store.load()
+    applying = _Applying(stored, Replica(engine, store, schema), store, saved)
+    await applying.finish_loads()
     async with aclosing(stored.blocks()) as blocks:
         async for block, trail in blocks:
             await applying.take(block, trail)
@@ -42,36 +50,44 @@ async def apply(engine: Engine, changes: Changes, *, schema: str | None = None, 
 class _Applying:
     """Collects the changes of whole transactions, and writes them."""
 
-    def __init__(self, changes: Changes, replica: Replica, *, is_new: bool) -> None:
+    def __init__(self, changes: Changes, replica: Replica, store: SqlStore, saved: Bookmark | None) -> None:
         self._changes = changes
         self._replica = replica
-        #: whether the tables of the first dump are still to be created
-        self._is_new = is_new
+        self._store = store
+        #: what the database has
+        self._saved, self._written_at = saved, time.monotonic()
         self._waiting: list[Block] = []
-        self._bookmark: Bookmark | None = None
         #: tables that were loaded again → the changes that their dumps have
         self._joins: dict[str, Join] = {}
+        #: highest sequence that was taken
+        self._sequence = saved.sequence if saved else ""
 
     async def take(self, block: Block | None, trail: Trail) -> None:
         """Take the changes of a record, or the end of all transactions."""
-        if self._is_new:
+        if self._saved is None:
             await self._create_tables(trail.bookmark())
         if block is None or self._is_full(block):
-            await self._flush()
-        if block is None or self._was_loaded(block):
+            await self._flush(trail)
+        if block is None:
             return
         if not isinstance(block.rows, DatabusRows):
             raise InvalidSettings(f"{block.rows.table.full_name} is not published in format databus, which apply needs")
-        if block.action is Action.ALTER:
-            await self._flush()
-            await self._alter(block)
-        self._bookmark = trail.deliver(block.origin, block.size).bookmark(block.size - 1)
-        self._waiting.append(block)
+        is_late = block.origin.sequence < self._sequence and not block.origin.file
+        self._sequence = max(self._sequence, block.origin.sequence)
+        if not self._was_loaded(block) and (is_late or await self._is_redefined(block)):
+            await self._flush(trail)
+            await self._load(block.rows.table.full_name)
+        trail.deliver(block.origin, block.size)
+        if not self._was_loaded(block):
+            self._waiting.append(block)
 
-    async def finish_loads(self, tables: list[str]) -> None:
+    async def finish_loads(self) -> None:
         """Load tables again whose loads were interrupted."""
-        for each in tables:
-            await self._load(each)
+        for table, join in (await asyncio.to_thread(self._store.loads)).items():
+            if join:
+                self._joins[table] = join
+            else:
+                await self._load(table)
 
     def _is_full(self, block: Block) -> bool:
         """Return whether a transaction of the source has ended, and enough rows are waiting."""
@@ -82,27 +98,32 @@ class _Applying:
     def _was_loaded(self, block: Block) -> bool:
         """Return whether the dump with which a table was loaded again has these changes."""
         join, origin = self._joins.get(block.rows.table.full_name), block.origin
-        return bool(
-            join and origin.position and join.has(origin.topic, origin.partition, origin.offset, origin.position)
-        )
+        return bool(join and origin.position and not origin.file and join.has(origin.transaction, origin.position))
+
+    async def _is_redefined(self, block: Block) -> bool:
+        """Return whether a statement may have changed rows: what an ALTER does to them is not in the binlog."""
+        if block.action is Action.CREATE and "if not exists" in " ".join((block.query or "").lower().split()):
+            return await asyncio.to_thread(self._replica.has, block.rows.table)
+        return block.action is Action.ALTER
 
     async def _create_tables(self, bookmark: Bookmark) -> None:
-        """Create the tables of the dump, also those that have no rows."""
-        self._is_new = False
+        """Create the tables of the dump, also those that have no rows, and note that they are there."""
         if bookmark.snapshot:
-            source = await self._changes.source()
-            for table in tables_of(source, await source.api.dump(bookmark.snapshot.dump)):
-                await asyncio.to_thread(self._replica.create, table)
+            await _retried(partial(self._create_tables_of, bookmark.snapshot.dump))
+        await self._write(bookmark)
 
-    async def _alter(self, block: Block) -> None:
-        """Load a table again whose columns a statement may have changed, or that it has renamed."""
-        table, query = block.rows.table, (block.query or "").lower()
-        if "rename" in query or not await asyncio.to_thread(self._replica.follows, table):
-            await self._load(table.full_name)
+    async def _create_tables_of(self, dump: str) -> None:
+        source = await self._changes.source()
+        for table in tables_of(source, await source.api.dump(dump)):
+            await asyncio.to_thread(self._replica.create, table)
 
     async def _load(self, name: str) -> None:
         """Load a table from a new dump; drop it if the source does not have it any more."""
-        await asyncio.to_thread(self._replica.begin_load, name)
+        await _retried(partial(self._load_once, name))
+
+    async def _load_once(self, name: str) -> None:
+        await asyncio.to_thread(self._store.begin_load, name)
+        self._joins.pop(name, None)
         try:
             async with dump_of(await self._changes.source([name])) as (table, join, rows), aclosing(rows) as lines:
                 await asyncio.to_thread(self._replica.create, table)
@@ -111,9 +132,28 @@ class _Applying:
                 self._joins[name] = join
         except DumpRefused:  # no table matches
             await asyncio.to_thread(self._replica.drop, name)
-        await asyncio.to_thread(self._replica.end_load, name)
+        await asyncio.to_thread(self._store.end_load, name, self._joins.get(name))
 
-    async def _flush(self) -> None:
-        if self._bookmark:
-            await asyncio.to_thread(self._replica.write, self._waiting, self._bookmark)
-        self._waiting, self._bookmark = [], None
+    async def _flush(self, trail: Trail) -> None:
+        """Write what is waiting, and what of the trail is done then; without rows, only now and then."""
+        bookmark = trail.bookmark()
+        was_loading = self._saved is not None and self._saved.snapshot is not None
+        is_late = time.monotonic() > self._written_at + _IDLE_SECONDS
+        if self._waiting or is_late or (was_loading and bookmark.snapshot is None):
+            await self._write(bookmark)
+
+    async def _write(self, bookmark: Bookmark) -> None:
+        await asyncio.to_thread(self._replica.write, self._waiting, bookmark)
+        self._saved, self._waiting, self._written_at = bookmark, [], time.monotonic()
+
+
+async def _retried(work: Callable[[], Awaitable[None]]) -> None:
+    """Do work again and again while a service cannot be reached."""
+    retries = Retries()
+    while True:
+        try:
+            return await work()
+        except RulesDiffer:
+            raise
+        except RetryableError as error:
+            await retries.wait(error)

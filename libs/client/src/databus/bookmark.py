@@ -1,6 +1,6 @@
 """Where a program is in the changes of a pipeline: enough to continue without gap or duplicate."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Self
 
 import msgspec
@@ -15,34 +15,39 @@ class Snapshot(msgspec.Struct, frozen=True):
     """A dump that is being loaded, up to a row of a file."""
 
     dump: str
-    #: the file, in the order of `Databus.dump_files`; the line in it; and rows of that line that are done
+    #: the file, in the order of the manifest; the line in it; and rows of that line that are done
     file: str = ""
     line: int = 0
     rows: int = 0
 
 
 class Join(msgspec.Struct, frozen=True):
-    """Which records the dump has: of those before these offsets, those up to its position."""
+    """Which records a dump has: those up to its position, of the transactions up to this one.
 
+    Later transactions are newer than the dump, whatever their position: after a failover, that is one of another
+    server.
+    """
+
+    #: file and offset of the dump
     position: Position
-    until: Offsets
+    #: ordinal of the last transaction that the pipeline had published when it had passed the position
+    transaction: int
 
-    def has(self, topic: str, partition: int, offset: int, position: Position) -> bool:
-        """Return whether the dump has the changes of a record that ends at this position of the binlog."""
-        return offset < self.until.get(topic, {}).get(partition, 0) and position.log_order <= self.position.log_order
+    def has(self, transaction: int, end: Position) -> bool:
+        """Return whether the dump has the changes of a record whose event ends at this position of the binlog."""
+        return transaction <= self.transaction and end.log_order <= self.position.log_order
 
-    def has_event(self, topic: str, partition: int, offset: int, start: Position | None) -> bool:
+    def has_event(self, transaction: int, start: Position | None) -> bool:
         """Return whether the dump has the changes of a record whose event starts at this position of the binlog.
 
         Raises InvalidSettings if that is not known, because the record has no position.
         """
-        if offset >= self.until.get(topic, {}).get(partition, 0):
+        if transaction > self.transaction:
             return False
         if start is None:
             raise InvalidSettings(
-                f"topic {topic}, partition {partition}, offset {offset}: the record has no position, so it is not "
-                "known whether the snapshot already has it: begin again with a new snapshot while no backfill runs, or "
-                "publish in format databus"
+                f"a record of transaction {transaction} has no position, so it is not known whether the snapshot "
+                "already has it: begin again with a new snapshot while no backfill runs, or publish in format databus"
             )
         return start.log_order < self.position.log_order
 
@@ -63,18 +68,25 @@ class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: str
     #: patterns of the tables that are read
     tables: list[str]
-    #: the next record of each partition
+    #: the next record of each partition that is known
     offsets: Offsets
+    #: ordinal of the last transaction before the start; records up to it are left out, whatever their offset
+    after: int = 0
+    #: ordinal of the last reset of the pipeline before the start
+    reset: int = 0
     #: highest sequence that is done; empty before the first change
     sequence: str = ""
-    #: ordinal of a transaction: of topics that `offsets` lacks, records up to it are done
-    transaction: int = 0
-    #: ordinal of the last transaction before the start: records up to it are left out, whatever their offset
-    after: int = 0
+    #: digests of the statements with this sequence that are done: each partition has a copy of a statement
+    statements: list[str] = []
     partial: Partial | None = None
     #: None if no dump is being loaded
     snapshot: Snapshot | None = None
     join: Join | None = None
+
+    @property
+    def transaction(self) -> int:
+        """Ordinal of the last transaction of which something is done, or that is before the start."""
+        return max(self.after, int(self.sequence[:16] or 0))
 
     @classmethod
     def parse(cls, text: str | bytes) -> Self:
@@ -84,8 +96,11 @@ class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidSettings(f"the saved bookmark cannot be read: {error}") from error
 
-    def require(self, pipeline: str, tables: Collection[str]) -> None:
-        """Raise InvalidSettings if a program cannot continue here that reads these tables of this pipeline."""
+    def for_tables(self, pipeline: str, tables: Collection[str]) -> Self:
+        """Return the bookmark with which a program continues that reads these tables.
+
+        Raises InvalidSettings if it cannot, because it is of another pipeline or of fewer tables.
+        """
         if self.pipeline != pipeline:
             raise InvalidSettings(f"the bookmark is one of pipeline {self.pipeline}, not of {pipeline}")
         if added := set(tables) - set(self.tables):
@@ -93,20 +108,20 @@ class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
                 f"the bookmark was made for {', '.join(self.tables)}; the earlier rows of {', '.join(sorted(added))} "
                 "would be missing: read these tables with a store of their own, or begin again without the bookmark"
             )
+        return msgspec.structs.replace(self, tables=list(tables))
 
     def __str__(self) -> str:
         return msgspec.json.encode(self).decode()
 
 
-class Progress:
+class BookmarkBuilder:
     """Moves a bookmark forward, one record after the other."""
 
     def __init__(self, bookmark: Bookmark) -> None:
-        self._bookmark = bookmark
+        self._begin = bookmark
         self._offsets: Offsets = {topic: dict(partitions) for topic, partitions in bookmark.offsets.items()}
-        self._sequence = bookmark.sequence
-        self._snapshot = bookmark.snapshot
-        self._partial = bookmark.partial
+        self._sequence, self._statements = bookmark.sequence, list(bookmark.statements)
+        self._snapshot, self._partial = bookmark.snapshot, bookmark.partial
 
     def done(self, origin: Origin, rows: int | None = None) -> None:
         """Note that a record is done; with `rows`, only the first ones of it."""
@@ -115,15 +130,27 @@ class Progress:
             self._snapshot = Snapshot(self._snapshot.dump, origin.file, line, rows)
             return
         self._snapshot = None
+        place = (origin.topic, origin.partition)
+        if self._partial and (self._partial.topic, self._partial.partition) == place:
+            self._partial = None
+        if rows is not None:
+            self._partial = Partial(*place, origin.offset, rows)
         offset = origin.offset if rows is not None else origin.offset + 1
         self._offsets.setdefault(origin.topic, {})[origin.partition] = offset
-        self._partial = None if rows is None else Partial(origin.topic, origin.partition, origin.offset, rows)
-        self._sequence = max(self._sequence, origin.sequence)
+        if origin.sequence > self._sequence:
+            self._sequence, self._statements = origin.sequence, []
+        if origin.statement and origin.sequence == self._sequence:
+            self._statements.append(origin.statement)
 
     def passed(self, topic: str, partition: int, offset: int) -> None:
         """Note that everything before an offset is done, if that is further than before."""
         offsets = self._offsets.setdefault(topic, {})
         offsets[partition] = max(offset, offsets.get(partition, 0))
+
+    def gone(self, topics: Iterable[str]) -> None:
+        """Note that topics do not exist any more, of which everything is done."""
+        for topic in topics:
+            self._offsets.pop(topic, None)
 
     def loaded(self) -> None:
         """Note that all rows of the dump are done."""
@@ -132,21 +159,10 @@ class Progress:
     def bookmark(self) -> Bookmark:
         """Return the bookmark."""
         return msgspec.structs.replace(
-            self._bookmark,
+            self._begin,
             offsets={topic: dict(partitions) for topic, partitions in self._offsets.items()},
             sequence=self._sequence,
-            transaction=max(self._bookmark.transaction, int(self._sequence[:16] or 0)),
+            statements=list(self._statements),
             partial=self._partial,
             snapshot=self._snapshot,
-            join=None if self._is_joined else self._bookmark.join,
-        )
-
-    @property
-    def _is_joined(self) -> bool:
-        """Whether no record that the dump may have is left."""
-        until = self._bookmark.join.until if self._bookmark.join and not self._snapshot else {}
-        return all(
-            self._offsets.get(topic, {}).get(partition, 0) >= offset
-            for topic, partitions in until.items()
-            for partition, offset in partitions.items()
         )

@@ -1,6 +1,5 @@
 """The changes that a program iterates over: the rows of a dump, then Kafka from there on, joined without gap."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -9,7 +8,9 @@ from databus.block import Block
 from databus.bookmark import Bookmark
 from databus.change import Change, Transaction
 from databus.extras import of_extra
+from databus.origin import Origin
 from databus.records import RecordReader
+from databus.retries import Retries
 from databus.snapshot import leased_rows
 from databus.source import Source
 from databus.starts import Start, bookmark_at
@@ -17,13 +18,9 @@ from databus.stores import Store
 from databus.stream import ChangeStream, RoundEnd
 from databus.trail import Trail
 from databus_core.errors import InvalidSettings, RetryableError, RulesDiffer
-from databus_core.outages import Outages
 
 if TYPE_CHECKING:
     from databus.arrow import BatchBuilder, ChangeBatch
-
-#: pauses, in seconds, between attempts to reach a service: each is twice as long as the one before, up to the last
-_FIRST_PAUSE, _LAST_PAUSE = 0.5, 30.0
 
 
 T = TypeVar("T")
@@ -34,6 +31,9 @@ class Opener(Protocol):
 
     async def source_of(self, tables: Sequence[str]) -> Source:
         """Return the source of the changes of some tables."""
+
+    def forget(self) -> None:
+        """Read the settings again before the next iteration."""
 
     def kept(self, iteration: AsyncGenerator[T]) -> AsyncGenerator[T]:
         """Keep an iteration, to close it before the connections that it uses."""
@@ -113,22 +113,20 @@ class Changes:
         return self._opener.kept(self._blocks())
 
     async def _blocks(self) -> AsyncGenerator[tuple[Block | None, Trail]]:
-        trail, outages, pause = None, Outages(), _FIRST_PAUSE
+        trail, retries = None, Retries()
         while True:
             try:
                 source = await self.source()
                 trail = trail or Trail(await self._first_bookmark(source), self._store)
                 async with aclosing(_blocks_after(source, trail)) as blocks:
                     async for block in blocks:
-                        pause = _FIRST_PAUSE
-                        outages.back()
+                        retries.succeeded()
                         yield block, trail
             except RulesDiffer:
+                self._opener.forget()
                 raise
             except RetryableError as error:
-                outages.lost(error)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LAST_PAUSE)
+                await retries.wait(error)
 
     async def _first_bookmark(self, source: Source) -> Bookmark:
         """Return where to begin: where the store is, or else where `start` says."""
@@ -137,13 +135,13 @@ class Changes:
             if self._start == "saved":
                 raise InvalidSettings("the store has no bookmark: begin with start='snapshot' or another start")
             return await bookmark_at(source, self._start)
-        saved.require(source.settings.name, self._tables)
-        return saved
+        return saved.for_tables(source.settings.name, self._tables)
 
 
 async def _blocks_after(source: Source, trail: Trail) -> AsyncGenerator[Block | None]:
     """Yield what comes after the trail."""
     if snapshot := trail.bookmark().snapshot:
+        yield None
         async with leased_rows(source, snapshot) as rows, aclosing(rows) as lines:
             async for block in lines:
                 yield block
@@ -155,7 +153,12 @@ async def _blocks_after(source: Source, trail: Trail) -> AsyncGenerator[Block | 
     async with aclosing(stream.records()) as records:
         async for item in records:
             if isinstance(item, RoundEnd):
-                trail.pass_by(item.offsets)
+                trail.pass_by(item.offsets, item.gone)
                 yield None
-            elif read := await reader.block(*item):
-                yield read
+                await trail.save_idle()
+                continue
+            sequence, record = item
+            if (found := await reader.block(sequence, record)) is not None:
+                yield found
+            else:
+                trail.leave_out(Origin(topic=record.topic, partition=record.partition, offset=record.offset))

@@ -1,6 +1,7 @@
 """The client: where a program begins."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -83,7 +84,9 @@ class Databus:
             else:
                 self._api = DumpApi.of(self._loaded().dumps)
         if self._settings is None:
-            self._settings = settings_of(await self._api.pipeline(), str(self._source), self._kafka)
+            is_url = isinstance(self._source, str) and "://" in self._source
+            described = await self._api.pipeline() if is_url else None
+            self._settings = settings_of(described, str(self._source), self._kafka) if described else self._loaded()
         return Source(self._settings, self._api, tables, ChangeTopics(self._settings, tables, FORMATS))
 
     def _loaded(self) -> Settings:
@@ -94,6 +97,11 @@ class Databus:
         self._settings = settings
         return settings
 
+    def forget(self) -> None:
+        """Read the settings again before the next iteration: rules were changed."""
+        if not isinstance(self._source, Settings):
+            self._settings = None
+
     def kept(self, iteration: AsyncGenerator[T]) -> AsyncGenerator[T]:
         """Keep an iteration, to close it before the connections that it uses."""
         self._iterations.append(iteration)
@@ -101,12 +109,14 @@ class Databus:
 
     async def close(self) -> None:
         """End what is iterated over, and close the connections."""
-        while self._iterations:
-            await self._iterations.pop().aclose()
-        while self._stores:
-            await self._stores.pop().close()
-        if self._api:
-            await self._api.close()
+        async with AsyncExitStack() as closing:  # in reverse order, each also if another one fails
+            if self._api:
+                closing.push_async_callback(self._api.close)
+            for each in self._stores:
+                closing.push_async_callback(each.close)
+            for iteration in self._iterations:
+                closing.push_async_callback(iteration.aclose)
+            self._api, self._stores, self._iterations = None, [], []
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
 """Keeps a bookmark in Kafka, as the offsets of a consumer group, so that Kafka's tools show how far behind it is.
 
-The offsets of the partitions are those of the bookmark. The rest of it is metadata: in the progress topic's partition,
-and for each partition the end of what a dump may have.
+The offsets of the partitions are those of the bookmark; its rest is the metadata of the progress topic's offset. Kafka
+stores the offsets of one request together.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 from aiokafka import OffsetAndMetadata, TopicPartition
+from aiokafka.errors import KafkaError
 
-from databus.bookmark import Bookmark, Join
+from databus.bookmark import Bookmark
 from databus_core import kafka_client, names
-from databus_core.errors import InvalidSettings
-from databus_core.kafka_ends import Offsets, by_topic
+from databus_core.errors import InvalidSettings, KafkaUnavailable
+from databus_core.kafka_ends import by_topic
 from databus_core.settings import Settings
 
 
@@ -38,23 +39,22 @@ class KafkaStore:
         if rest is None:
             text = f"consumer group {self._group} was not made by this client for pipeline {settings.name}"
             raise InvalidSettings(f"{text}: choose another name")
-        bookmark = Bookmark.parse(rest.metadata)
         offsets = by_topic({each: committed.offset for each, committed in found.items()})
-        until = by_topic({each: int(known.metadata) for each, known in found.items() if known.metadata})
-        join = Join(bookmark.join.position, until) if bookmark.join else None
-        return msgspec.structs.replace(bookmark, offsets=offsets, join=join)
+        return msgspec.structs.replace(Bookmark.parse(rest.metadata), offsets=offsets)
 
     async def save(self, bookmark: Bookmark) -> None:
-        """Commit the group's offsets. Raises KafkaUnavailable, and FatalError if Kafka refuses access."""
-        until: Offsets = bookmark.join.until if bookmark.join else {}
+        """Commit the group's offsets. Raises KafkaUnavailable."""
         offsets = {
-            TopicPartition(topic, partition): OffsetAndMetadata(offset, str(until.get(topic, {}).get(partition, "")))
+            TopicPartition(topic, partition): OffsetAndMetadata(offset, "")
             for topic, partitions in bookmark.offsets.items()
             for partition, offset in partitions.items()
+            if offset  # the topic of dead letters exists only if there was one
         }
-        join = Join(bookmark.join.position, {}) if bookmark.join else None
-        rest = str(msgspec.structs.replace(bookmark, offsets={}, join=join))
-        await self._commit(offsets | {_rest_of(bookmark.pipeline): OffsetAndMetadata(0, rest)})
+        rest = OffsetAndMetadata(0, str(msgspec.structs.replace(bookmark, offsets={})))
+        try:
+            await self._commit(offsets | {_rest_of(bookmark.pipeline): rest})
+        except KafkaError as error:
+            raise KafkaUnavailable(f"the offsets of consumer group {self._group} are not saved: {error}") from error
 
     async def _commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         if self._consumer is None:

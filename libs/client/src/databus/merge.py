@@ -3,6 +3,7 @@
 In a partition, records are in this order already, except dead letters that were replayed: they come when they are met.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, TypeAlias
@@ -10,13 +11,16 @@ from typing import Any, TypeAlias
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
-from databus_core.errors import ChangesLost
+from databus_core.errors import ChangesLost, KafkaUnavailable
 from databus_core.names import SEQUENCE_HEADER
 
 Record: TypeAlias = "ConsumerRecord[Any, Any]"
 
 #: how long a fetch of several partitions waits before the ends are looked at again, in ms
 _WAIT_MS = 200
+#: how long records that Kafka has may not come
+_READ_SECONDS = 60.0
+_BEGIN_AGAIN = "begin again with a snapshot"
 #: sorts after every sequence
 _AFTER_ALL = "~"
 #: how formats mark a delete
@@ -61,11 +65,18 @@ class Merge:
         for each, partition in self._partitions.items():
             self._consumer.seek(each, partition.next)
 
-    def remove(self, partitions: set[TopicPartition]) -> None:
-        """Read these partitions no more: they do not exist any more."""
+    def remove(self, partitions: set[TopicPartition]) -> set[str]:
+        """Read these partitions no more, because they do not exist any more; return their topics.
+
+        Raises ChangesLost if it is known that they had records that were not read.
+        """
         for each in partitions:
-            del self._partitions[each]
-        self.add({})
+            partition = self._partitions.pop(each)
+            if partition.records or partition.next < partition.end:
+                raise ChangesLost(f"topic {each.topic} was deleted with records that were not read: {_BEGIN_AGAIN}")
+        if partitions:
+            self.add({})
+        return {each.topic for each in partitions}
 
     @property
     def partitions(self) -> set[TopicPartition]:
@@ -86,6 +97,8 @@ class Merge:
         Raises ChangesLost if Kafka has deleted records that were not read.
         """
         for each, end in ends.items():
+            if end < self._partitions[each].next:
+                raise ChangesLost(f"topic {each.topic} was deleted and created again: {_BEGIN_AGAIN}")
             self._partitions[each].end = end
         while heads := await self._heads(last):
             lowest = min(partition.records[0][0] for partition in heads)
@@ -102,17 +115,32 @@ class Merge:
 
     async def _heads(self, last: str) -> list[_Partition]:
         """Return the partitions that have a next record; fetch those that are not known."""
-        while missing := {
-            each: partition
-            for each, partition in self._partitions.items()
-            if not partition.records and partition.next < partition.end
-        }:
-            await self._fetch(missing)
+        try:
+            async with asyncio.timeout(None) as limit:
+                while missing := self._missing():
+                    before = sum(partition.next for partition in missing.values())
+                    if limit.when() is None:
+                        limit.reschedule(asyncio.get_running_loop().time() + _READ_SECONDS)
+                    await self._fetch(missing)
+                    if sum(partition.next for partition in missing.values()) > before:
+                        limit.reschedule(None)
+        except TimeoutError as error:
+            raise KafkaUnavailable(
+                f"Kafka has sent no records for {_READ_SECONDS:g} s, although it has some"
+            ) from error
         return [
             partition
             for partition in self._partitions.values()
             if partition.records and partition.records[0][0] <= last and partition.records[0][1].offset < partition.end
         ]
+
+    def _missing(self) -> dict[TopicPartition, _Partition]:
+        """Return the partitions whose next record is not known."""
+        return {
+            each: partition
+            for each, partition in self._partitions.items()
+            if not partition.records and partition.next < partition.end
+        }
 
     async def _fetch(self, missing: Mapping[TopicPartition, _Partition]) -> None:
         # A partition that needs nothing would let the fetch of the others wait.
@@ -124,7 +152,7 @@ class Merge:
             (partition, *_) = error.args[0]
             raise ChangesLost(
                 f"topic {partition.topic}, partition {partition.partition}: Kafka has deleted records that were not "
-                "read: begin again with a snapshot"
+                f"read: {_BEGIN_AGAIN}"
             ) from error
         finally:
             self._consumer.resume(*done)

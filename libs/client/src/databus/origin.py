@@ -24,6 +24,8 @@ class Origin(msgspec.Struct, frozen=True):
     line: int = -1
     #: whether the rows were read from the table: rows of a dump or of a backfill
     is_snapshot: bool = False
+    #: digest of a statement, of which each partition has a copy
+    statement: str = ""
 
     @property
     def transaction(self) -> int:

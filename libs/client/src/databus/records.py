@@ -16,6 +16,7 @@ from databus.merge import Record
 from databus.origin import Origin
 from databus.published import Published
 from databus.source import Source
+from databus_binlog import Position
 from databus_core import names
 from databus_core.dead_letters import read_headers
 from databus_core.errors import ChangeMissing, ChangesLost, SchemaMismatch
@@ -38,8 +39,8 @@ class RecordReader:
         #: how a table's rows are read → its topic; empty if the program does not read the table
         self._topics = WeakKeyDictionary[Rows, str]()
         self._decoder, self._others = DatabusDecoder(), OtherFormats(self._published.options_of)
-        #: the statements with the sequence of the current one: value → partition of the first copy
-        self._sequence, self._statements = "", dict[bytes, int]()
+        #: the statements with this sequence that were met: digest → partition of the first copy; -1: before the start
+        self._sequence, self._statements = bookmark.sequence, dict.fromkeys(bookmark.statements, -1)
 
     async def block(self, sequence: str, record: Record) -> Block | None:
         """Return the changes of a record; None if all are done, or of another table.
@@ -49,18 +50,20 @@ class RecordReader:
         if record.topic == self._source.topics.dead_letters:
             await self._require_published(record)
             return None
-        if self._is_done(sequence, record):
-            return None
         try:
+            if self._is_done(sequence, record):
+                return None
             return await self._decoded(sequence, record)
         except SchemaMismatch as error:
             place = f"topic {record.topic}, partition {record.partition}, offset {record.offset}"
             raise SchemaMismatch(f"{place}: {error}") from error
 
     def _is_done(self, sequence: str, record: Record) -> bool:
-        transaction = int(sequence[:16] or 0)
-        done = self._bookmark.after if record.topic in self._bookmark.offsets else self._bookmark.transaction
-        return bool(record.value is None or transaction <= done)
+        if record.value is None:
+            return True
+        if not sequence:
+            raise SchemaMismatch("the record has no sequence, so it was published by an early version: begin later")
+        return int(sequence[:16]) <= self._bookmark.after
 
     async def _decoded(self, sequence: str, record: Record) -> Block | None:
         if not record.value.startswith(DATABUS):
@@ -71,15 +74,16 @@ class RecordReader:
             return None
         position = self._decoder.position(record.key)
         join = self._bookmark.join
-        if join and join.has(record.topic, record.partition, record.offset, position):
+        if join and join.has(int(sequence[:16]), position):
             return None
-        if message.query is not None and self._is_copy(sequence, record):
+        statement = _digest(record.value) if message.query is not None else ""
+        if statement and self._is_copy(sequence, statement, record.partition):
             return None
         if message.claim_check:
             message = self._decoder.message(await asyncio.to_thread(_fetch, message.claim_check))
         origin = Origin(
             sequence, position, record.timestamp, record.topic, record.partition, record.offset,
-            is_snapshot=_is_marked(record),
+            is_snapshot=_is_marked(record), statement=statement,
         )  # fmt: skip
         return self._decoder.block(message, origin, self._rows_done(record))
 
@@ -95,12 +99,15 @@ class RecordReader:
 
     def _block(self, event: Event, sequence: str, record: Record) -> Block | None:
         place = (record.topic, record.partition, record.offset)
-        if self._bookmark.join and self._bookmark.join.has_event(*place, event.position):
+        if self._bookmark.join and self._bookmark.join.has_event(int(sequence[:16]), event.position):
             return None
-        if event.query is not None and self._is_copy(sequence, record):
+        statement = _digest(record.value) if event.query is not None else ""
+        if statement and self._is_copy(sequence, statement, record.partition):
             return None
         is_snapshot = event.is_snapshot or _is_marked(record)
-        origin = Origin(sequence, event.position, record.timestamp, *place, is_snapshot=is_snapshot)
+        origin = Origin(
+            sequence, event.position, record.timestamp, *place, is_snapshot=is_snapshot, statement=statement
+        )
         return Block(event.action, event.rows, origin, event.images, event.query, self._rows_done(record))
 
     def _rows_done(self, record: Record) -> int:
@@ -119,21 +126,22 @@ class RecordReader:
         """Return the topic of a table; empty if it is not read, or not published."""
         return self._published.topic_of(schema, table) if self._wanted.matches(schema, table) else ""
 
-    def _is_copy(self, sequence: str, record: Record) -> bool:
+    def _is_copy(self, sequence: str, statement: str, partition: int) -> bool:
         """Return whether a statement, of which each partition has a copy, was met before."""
         if sequence != self._sequence:
             self._sequence, self._statements = sequence, {}
-        return self._statements.setdefault(record.value, record.partition) != int(record.partition)
+        return self._statements.setdefault(statement, partition) != partition
 
     async def _require_published(self, record: Record) -> None:
         """Raise ChangeMissing if the record is a dead letter of a change that is still missing."""
         if record.value is None:
             return
-        letter = read_headers(record.headers)
+        letter, join = read_headers(record.headers), self._bookmark.join
         if (
             letter.reason in _HEALED
             or letter.output != DEFAULT_OUTPUT
             or letter.transaction <= self._bookmark.after
+            or (join and join.has(letter.transaction, Position("", letter.file, letter.end)))
             or not self._wanted.matches(letter.schema, letter.table)
         ):
             return
@@ -143,6 +151,10 @@ class RecordReader:
                 f"a change of {letter.table_name} was not published: {letter.error}; `databus deadletter list` shows "
                 "it: replay or discard it, and start this program again"
             )
+
+
+def _digest(value: bytes) -> str:
+    return hashlib.blake2b(value, digest_size=8).hexdigest()
 
 
 def _is_marked(record: Record) -> bool:

@@ -19,9 +19,12 @@ log = get_logger(__name__)
 
 
 class Replica:
-    """Tables in an SQL database, by the names that they have in the source. All methods block."""
+    """Tables in PostgreSQL or SQLite, by the names that they have in the source. All methods block."""
 
     def __init__(self, engine: Engine, store: SqlStore, schema: str | None) -> None:
+        """Raises InvalidSettings for another kind of database."""
+        if engine.dialect.name not in ("postgresql", "sqlite"):
+            raise InvalidSettings(f"apply writes to PostgreSQL and SQLite, and not to {engine.dialect.name}")
         self._engine = engine
         self._store = store
         self._schema = schema
@@ -38,44 +41,26 @@ class Replica:
             self._store.write(bookmark, connection)
 
     def create(self, definition: events.Table) -> None:
-        """Create a table without rows, in place of one with the same name."""
-        if not self._is_followed(definition):
-            return
+        """Create a table without rows, in place of one with the same name. Without a primary key, only drop it."""
         with self._engine.begin() as connection:
-            self._create(connection, definition)
+            if self._is_followed(definition):
+                self._create(connection, definition)
+            else:
+                self._drop(connection, definition.name)
 
     def load(self, block: Block) -> None:
         """Write rows of a dump."""
-        if self._is_followed(block.rows.table):
-            with self._engine.begin() as connection:
-                self._write(connection, block)
-
-    def begin_load(self, name: str) -> None:
-        """Note that the table `schema.table` is incomplete."""
-        self._store.begin_load(name)
-
-    def end_load(self, name: str) -> None:
-        """Note that the table `schema.table` is complete."""
-        self._store.end_load(name)
+        with self._engine.begin() as connection:
+            self._write(connection, block)
 
     def drop(self, name: str) -> None:
         """Drop the table `schema.table` if it is there."""
         with self._engine.begin() as connection:
             self._drop(connection, name.partition(".")[2])
 
-    def follows(self, definition: events.Table) -> bool:
-        """Return whether a table is in the replica with these columns."""
-        known = self._tables.get(definition.name) or self._found(definition)
-        return known is not None and known.source.columns == definition.columns
-
-    def _found(self, definition: events.Table) -> ReplicaTable | None:
-        """Look for a table of an earlier run."""
-        if not inspect(self._engine).has_table(definition.name, self._schema):
-            return None
-        found = {column["name"] for column in inspect(self._engine).get_columns(definition.name, self._schema)}
-        if found != {column.name for column in definition.columns}:
-            return None
-        return self._keep(definition)
+    def has(self, definition: events.Table) -> bool:
+        """Return whether the database has a table with this name."""
+        return inspect(self._engine).has_table(definition.name, self._schema)
 
     def _write(self, connection: Connection, block: Block) -> None:
         if not self._is_followed(block.rows.table):
@@ -112,8 +97,9 @@ class Replica:
         return kept
 
     def _create(self, connection: Connection, definition: events.Table) -> None:
-        self._drop(connection, definition.name)
-        self._keep(definition).table.create(connection)
+        kept = self._keep(definition)
+        kept.table.drop(connection, checkfirst=True)
+        kept.table.create(connection)
 
     def _drop(self, connection: Connection, name: str) -> None:
         self._tables.pop(name, None)

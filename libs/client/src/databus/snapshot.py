@@ -14,6 +14,7 @@ from databus.bookmark import Bookmark, Join, Snapshot
 from databus.formats.databus import DatabusDecoder
 from databus.origin import Origin
 from databus.source import Source
+from databus_binlog import Position
 from databus_core.errors import ChangesLost, DumpUnusable
 from databus_core.events import Table
 from databus_core.kafka_ends import Offsets
@@ -37,7 +38,7 @@ async def choose(source: Source) -> tuple[Manifest, Offsets]:
     settings = source.settings
     progress = await read_progress(settings)
     for manifest in await source.api.dumps():
-        if is_usable(manifest, progress, settings, source.tables):
+        if _is_joinable(manifest) and is_usable(manifest, progress, settings, source.tables):
             try:
                 return manifest, await source.topics.starts_after(manifest)
             except ChangesLost:
@@ -47,27 +48,36 @@ async def choose(source: Source) -> tuple[Manifest, Offsets]:
     return manifest, await source.topics.starts_after(manifest)
 
 
+def _is_joinable(manifest: Manifest) -> bool:
+    """Return whether a dump has rows to read, and it is known when the pipeline had passed it.
+
+    Later nobody knows: the pipeline may have read another server, and then this one again.
+    """
+    return FileFormat.JSONL in manifest.formats and manifest.passed is not None
+
+
 async def beginning(source: Source, manifest: Manifest, starts: Offsets) -> Bookmark:
     """Return the bookmark before the first row of a dump; waits as `_join` does."""
     return Bookmark(
         pipeline=source.settings.name,
         tables=list(source.tables),
         offsets=starts,
-        transaction=manifest.transaction,
+        after=manifest.transaction,
         snapshot=Snapshot(manifest.id),
         join=await _join(source, manifest),
     )
 
 
 async def _join(source: Source, manifest: Manifest) -> Join:
-    """Wait until the pipeline has passed the position of a dump; return which records the dump has.
+    """Return which records a dump has. Waits until the pipeline has passed its position, unless the dump says when.
 
     Raises DumpUnusable if the pipeline has failed over to another server meanwhile.
     """
     position = manifest.position
     if position is None or not position.file:
         raise DumpUnusable(f"dump {manifest.id} has no binlog file position: request a new dump")
-    return Join(position, (await wait_until_passed(source.settings, manifest, source.topics)).offsets)
+    moment = manifest.passed or await wait_until_passed(source.settings, manifest, source.topics)
+    return Join(Position("", position.file, position.offset), moment.transaction)
 
 
 @asynccontextmanager

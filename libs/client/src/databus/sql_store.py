@@ -3,9 +3,10 @@
 import asyncio
 from contextlib import nullcontext
 
+import msgspec
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, Text, delete, insert, select
 
-from databus.bookmark import Bookmark
+from databus.bookmark import Bookmark, Join
 
 
 class SqlStore:
@@ -13,11 +14,19 @@ class SqlStore:
 
     def __init__(self, engine: Engine, name: str = "default") -> None:
         self._engine, self._name = engine, name
+        metadata = MetaData()
         self._table = Table(
             "databus_bookmarks",
-            MetaData(),
+            metadata,
             Column("name", String(255), primary_key=True),
             Column("bookmark", Text, nullable=False),
+        )
+        self._loads = Table(
+            "databus_loads",
+            metadata,
+            Column("name", String(255), primary_key=True),
+            Column("loaded", String(255), primary_key=True),
+            Column("changes", Text, nullable=False),
         )
 
     async def load(self) -> Bookmark | None:
@@ -35,27 +44,33 @@ class SqlStore:
             used.execute(delete(self._table).where(self._table.c.name == self._name))
             used.execute(insert(self._table).values(name=self._name, bookmark=str(bookmark)))
 
-    def loading(self) -> list[str]:
-        """Return the tables whose loads have begun and not ended. It blocks."""
+    def loads(self) -> dict[str, Join | None]:
+        """Return the tables that were loaded again: the changes that their dumps have; None: it was interrupted."""
+        wanted = select(self._loads.c.loaded, self._loads.c.changes).where(self._loads.c.name == self._name)
         with self._engine.begin() as connection:
-            names = connection.scalars(select(self._table.c.name)).all()
-        return [name.removeprefix(self._load_of("")) for name in names if name.startswith(self._load_of(""))]
+            self._loads.create(connection, checkfirst=True)
+            found = connection.execute(wanted).all()
+        return {table: msgspec.json.decode(text, type=Join) if text else None for table, text in found}
 
     def begin_load(self, table: str) -> None:
-        """Note that a table is incomplete until `end_load`. It blocks."""
-        self.end_load(table)
-        with self._engine.begin() as connection:
-            connection.execute(insert(self._table).values(name=self._load_of(table), bookmark=""))
+        """Note that the table `schema.table` is incomplete until `end_load`. It blocks."""
+        self._note_load(table, "")
 
-    def end_load(self, table: str) -> None:
-        """Note that a table is complete. It blocks."""
-        with self._engine.begin() as connection:
-            connection.execute(delete(self._table).where(self._table.c.name == self._load_of(table)))
+    def end_load(self, table: str, join: Join | None) -> None:
+        """Note that a table has the rows of a dump with these changes; None: the table is gone. It blocks."""
+        self._note_load(table, msgspec.json.encode(join).decode() if join else None)
 
-    def _load_of(self, table: str) -> str:
-        return f"{self._name}: loading {table}"
+    def _note_load(self, table: str, changes: str | None) -> None:
+        mine = (self._loads.c.name == self._name) & (self._loads.c.loaded == table)
+        with self._engine.begin() as connection:
+            connection.execute(delete(self._loads).where(mine))
+            if changes is not None:
+                connection.execute(insert(self._loads).values(name=self._name, loaded=table, changes=changes))
 
     def _select(self) -> str | None:
         with self._engine.begin() as connection:
             self._table.create(connection, checkfirst=True)
-            return connection.scalar(select(self._table.c.bookmark).where(self._table.c.name == self._name))
+            found: str | None = connection.scalar(
+                select(self._table.c.bookmark).where(self._table.c.name == self._name)
+            )
+        return found

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, MetaData, Table, bindparam, delete, insert
-from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy import Connection, MetaData, Table, bindparam, delete
+from sqlalchemy.dialects import postgresql, sqlite
 
 from databus.sql_types import NotStorable, column_of, value_of
 from databus_core import events
@@ -36,13 +36,8 @@ class ReplicaTable:
 
     def insert(self, connection: Connection, images: Sequence[Image]) -> None:
         """Insert rows, or replace those with the same key."""
-        rows = [self._row(image) for image in images]
-        if self._upsert is not None and rows:
+        if rows := [self._row(image) for image in images]:
             connection.execute(self._upsert, rows)
-            return
-        for image, row in zip(images, rows, strict=True):
-            self.delete(connection, [image])
-            connection.execute(insert(self.table), row)
 
     def delete(self, connection: Connection, images: Iterable[Image]) -> None:
         """Delete the rows with the keys of these."""
@@ -52,19 +47,18 @@ class ReplicaTable:
     def update(self, connection: Connection, images: Sequence[Image]) -> None:
         """Replace rows; images before and after alternate."""
         for before, after in zip(images[::2], images[1::2], strict=True):
+            if False in after:
+                self._update_some(connection, before, after)
+                continue
             if self._key_texts(before) != self._key_texts(after):
                 self.delete(connection, [before])
-            if False in after:
-                self._update_some(connection, after)
-            else:
-                self.insert(connection, [after])
+            self.insert(connection, [after])
 
-    def _update_some(self, connection: Connection, image: Image) -> None:
+    def _update_some(self, connection: Connection, before: Image, after: Image) -> None:
         """Set the columns that an image has: the binlog lacks the others, which were not changed."""
-        row, key = self._row(image), self._key(image)
         names = [self.source.columns[index].name for index in self._keys]
-        matches = [self.table.c[name] == value for name, value in zip(names, key.values(), strict=True)]
-        connection.execute(self.table.update().where(*matches).values(row))
+        matches = [self.table.c[name] == key for name, key in zip(names, self._key(before).values(), strict=True)]
+        connection.execute(self.table.update().where(*matches).values(self._row(after)))
 
     def _row(self, image: Image) -> dict[str, Any]:
         present = (index for index, cell in enumerate(image) if cell is not False)
@@ -89,17 +83,10 @@ class ReplicaTable:
 
 
 def _upsert(table: Table, dialect: str) -> Any:
-    """Build the INSERT that replaces rows with the same key; None if the database has none that we know."""
+    """Build the INSERT that replaces rows with the same key."""
     others = [column.name for column in table.columns if not column.primary_key]
     keys = [column.name for column in table.columns if column.primary_key]
-    match dialect:
-        case "postgresql" | "sqlite":
-            into: Any = (postgresql if dialect == "postgresql" else sqlite).insert(table)
-            if not others:
-                return into.on_conflict_do_nothing(index_elements=keys)
-            return into.on_conflict_do_update(index_elements=keys, set_={name: into.excluded[name] for name in others})
-        case "mysql" | "mariadb":
-            replacing = mysql.insert(table)
-            names = others or keys
-            return replacing.on_duplicate_key_update({name: replacing.inserted[name] for name in names})
-    return None
+    into: Any = (postgresql if dialect == "postgresql" else sqlite).insert(table)
+    if not others:
+        return into.on_conflict_do_nothing(index_elements=keys)
+    return into.on_conflict_do_update(index_elements=keys, set_={name: into.excluded[name] for name in others})

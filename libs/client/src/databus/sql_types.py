@@ -18,7 +18,6 @@ from sqlalchemy import (
     Text,
     Uuid,
 )
-from sqlalchemy.dialects.mysql import DATETIME
 from sqlalchemy.types import TypeEngine
 
 from databus.sql_exact import ExactNumeric, ExactTime, JsonText
@@ -33,8 +32,8 @@ _TYPES: dict[str, Callable[[], TypeEngine[Any]]] = {
     "float": Float,
     "double": Double,
     "date": Date,
-    "datetime": lambda: DateTime().with_variant(DATETIME(fsp=6), "mysql", "mariadb"),
-    "timestamp": lambda: DateTime(timezone=True).with_variant(DATETIME(fsp=6), "mysql", "mariadb"),
+    "datetime": DateTime,
+    "timestamp": lambda: DateTime(timezone=True),
     "time": ExactTime,
     "json": JsonText,
     "uuid": Uuid,
@@ -52,10 +51,10 @@ _UNSIGNED: dict[str, Callable[[], TypeEngine[Any]]] = {
 
 def column_of(column: events.Column, *, in_key: bool) -> Column[Any]:
     """Return a column of the replica; without the source's defaults, and only those of the key are NOT NULL."""
-    return Column(column.name, _type_of(column, in_key=in_key), primary_key=in_key, autoincrement=False)
+    return Column(column.name, _type_of(column), primary_key=in_key, autoincrement=False)
 
 
-def _type_of(column: events.Column, *, in_key: bool) -> TypeEngine[Any]:
+def _type_of(column: events.Column) -> TypeEngine[Any]:
     kind, size, scale = sized_type(column)
     if kind == "decimal":
         return ExactNumeric(size or 10, scale)
@@ -65,8 +64,6 @@ def _type_of(column: events.Column, *, in_key: bool) -> TypeEngine[Any]:
         return String(size or 1)  # PostgreSQL has no VARCHAR(0)
     if kind in _UNSIGNED and "unsigned" in column.raw_type.lower():
         return _UNSIGNED[kind]()
-    if kind in ("enum", "set") and in_key:
-        return String(255)  # MySQL cannot index a TEXT as a whole
     return _TYPES.get(kind, LargeBinary)()
 
 
@@ -81,7 +78,7 @@ def value_of(column: events.Column, dialect: str) -> Callable[[bytes], Any]:
     NotStorable, or another ValueError or ArithmeticError if a text does not fit its column.
     """
     read = _reader(column)
-    is_text = isinstance(_type_of(column, in_key=False), String)
+    is_text = isinstance(_type_of(column), String)
     return partial(_without_zero, read) if is_text and dialect == "postgresql" else read
 
 

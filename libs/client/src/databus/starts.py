@@ -21,8 +21,7 @@ async def bookmark_at(source: Source, start: Start) -> Bookmark:
     """Return the bookmark of a start. With `snapshot` it may wait for a dump. Raises InvalidSettings."""
     match start:
         case Bookmark():
-            start.require(source.settings.name, source.tables)
-            return start
+            return start.for_tables(source.settings.name, source.tables)
         case "snapshot":
             Published(source.settings).require_positions(source.tables)
             manifest, starts = await choose(source)
@@ -37,7 +36,8 @@ async def bookmark_at(source: Source, start: Start) -> Bookmark:
         case Position(file=file) if file:
             Published(source.settings).require_positions(source.tables)
             starts = await source.topics.beginnings()
-            return await _whole(source, starts, Join(start, await _ends(source)))
+            progress = await read_progress(source.settings) or Progress()
+            return await _whole(source, starts, Join(start, progress.transaction))
         case Position():
             raise InvalidSettings(
                 "start: the records have no GTIDs: give file and offset of the position in the log of the server that "
@@ -50,9 +50,7 @@ async def _whole(source: Source, starts: Offsets, join: Join | None = None) -> B
     """Return a bookmark at these offsets. A reset of the pipeline before now is no reason to stop."""
     progress = await read_progress(source.settings) or Progress()
     known = progress.reset.transaction if progress.reset else 0
-    return Bookmark(
-        pipeline=source.settings.name, tables=list(source.tables), offsets=starts, transaction=known, join=join
-    )
+    return Bookmark(pipeline=source.settings.name, tables=list(source.tables), offsets=starts, reset=known, join=join)
 
 
 async def _latest(source: Source) -> Bookmark:
@@ -60,10 +58,7 @@ async def _latest(source: Source) -> Bookmark:
     ends = await _ends(source)
     # A transaction may have been published while the ends were read: it is before the start in all topics, or in none.
     progress = await read_progress(source.settings, to_end=True) or Progress()
-    last = progress.transaction
-    return Bookmark(
-        pipeline=source.settings.name, tables=list(source.tables), offsets=ends, transaction=last, after=last
-    )
+    return Bookmark(pipeline=source.settings.name, tables=list(source.tables), offsets=ends, after=progress.transaction)
 
 
 async def _at_time(source: Source, time: datetime) -> Bookmark:

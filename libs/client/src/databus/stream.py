@@ -4,8 +4,7 @@ The pipeline's progress is a record of the same Kafka transaction as the changes
 transaction, all changes up to it are before the ends of their topics: they can be merged, and none is missing.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -34,6 +33,8 @@ class RoundEnd(msgspec.Struct, frozen=True):
 
     #: offset of the next record of each partition
     offsets: dict[TopicPartition, int]
+    #: topics that were deleted after everything in them was read
+    gone: set[str]
 
 
 class ChangeStream:
@@ -43,7 +44,9 @@ class ChangeStream:
         self._settings = settings
         self._topics = topics
         self._bookmark = bookmark
-        self._done = bookmark.transaction
+        #: topics that were gone → ordinal of the last transaction that was read before
+        self._gone: dict[str, int] = {}
+        self._done, self._known_reset = bookmark.transaction, bookmark.reset
 
     async def records(self) -> AsyncGenerator[tuple[str, Record] | RoundEnd]:
         """Yield the records, each with its sequence, for ever; after those of a round, its end.
@@ -63,10 +66,11 @@ class ChangeStream:
                 partitions = await self._topics.partitions()
                 timeout = self._settings.publisher.transaction_timeout
                 ends = await stable_ends(timeout, written, reading, partitions)
-                await self._follow_partitions(merge, reading, ends)
-                async for record in merge.read(ends, f"{last:016d}{_LAST_ROW}"):
-                    yield record
-                yield RoundEnd(merge.offsets)
+                gone = await self._follow_partitions(merge, reading, ends)
+                async for sequence, record in merge.read(ends, f"{last:016d}{_LAST_ROW}"):
+                    if not self._came_before(sequence, record):
+                        yield sequence, record
+                yield RoundEnd(merge.offsets, gone)
                 self._done = last
                 if last < progress.transaction:
                     raise ChangesLost(
@@ -84,21 +88,20 @@ class ChangeStream:
                 f"transaction {self._done}: check the name and Kafka's address, or begin again with a snapshot"
             )
         reset = progress.reset
-        if reset and not reset.snapshot and self._done < reset.transaction:
+        if reset and not reset.snapshot and max(self._done, self._known_reset) < reset.transaction:
             return reset.transaction - 1
         return progress.transaction
 
     async def _follow_partitions(
         self, merge: Merge, reading: AIOKafkaConsumer, ends: dict[TopicPartition, int]
-    ) -> None:
-        """Begin to read partitions that are new, and stop to read those that are gone."""
-        if gone := merge.partitions - ends.keys():
-            merge.remove(gone)
-        if not (new := [each for each in ends if each not in merge.partitions]):
-            return
-        known, starts = self._bookmark.offsets, {}
-        for each, first in (await reading.beginning_offsets(new)).items():
-            offset = known.get(each.topic, {}).get(each.partition)
+    ) -> set[str]:
+        """Begin to read partitions that are new, and stop to read those of topics that are gone, which it returns."""
+        gone = merge.remove(merge.partitions - ends.keys())
+        self._gone |= dict.fromkeys(gone, self._done)
+        new = [each for each in ends if each not in merge.partitions]
+        starts = {}
+        for each, first in (await reading.beginning_offsets(new)).items() if new else ():
+            offset = None if each.topic in self._gone else self._known(each)
             if offset is not None and not first <= offset <= ends[each]:
                 raise ChangesLost(
                     f"topic {each.topic}, partition {each.partition}: Kafka has the offsets {first} to {ends[each]}, "
@@ -106,7 +109,28 @@ class ChangeStream:
                     "begin again with a snapshot"
                 )
             starts[each] = first if offset is None else offset
-        merge.add(starts)
+        if not merge.partitions:
+            self._require_all(starts)
+        if starts:
+            merge.add(starts)
+        return gone
+
+    def _came_before(self, sequence: str, record: Record) -> bool:
+        """Return whether a record was read already: its topic was missing for a while, or was created again."""
+        return bool(self._gone) and int(sequence[:16] or 0) <= self._gone.get(record.topic, -1)
+
+    def _known(self, partition: TopicPartition) -> int | None:
+        return self._bookmark.offsets.get(partition.topic, {}).get(partition.partition)
+
+    def _require_all(self, found: Collection[TopicPartition]) -> None:
+        """Raise ChangesLost if a topic of the bookmark was deleted before this start, maybe with unread records."""
+        for topic, partitions in self._bookmark.offsets.items():
+            for partition, offset in partitions.items():
+                if offset and TopicPartition(topic, partition) not in found:
+                    raise ChangesLost(
+                        f"topic {topic}, partition {partition} was deleted, maybe with records that were not read: "
+                        "begin again with a snapshot"
+                    )
 
 
 class _Followed:
@@ -129,12 +153,15 @@ class _Followed:
             found: dict[Any, list[Record]] = await self._consumer.getmany(self._partition, timeout_ms=_POLL_MS)
             for records in found.values():
                 progress = decode_progress(records[-1].value)
-            await asyncio.sleep(0)
+            if not found:  # `getmany` waits for ever, without an error, for a broker that is away
+                await self._consumer.end_offsets([self._partition])
         return progress
 
     async def _first(self) -> Progress:
-        self._consumer.assign([self._partition])
-        await self._consumer.seek_to_end(self._partition)  # before it is read: nothing is between
+        # It is read twice: a topic that does not exist yet must not be assigned, because that would create it.
+        if await read_progress(self._settings):
+            self._consumer.assign([self._partition])
+            await self._consumer.seek_to_end(self._partition)
         progress = await read_progress(self._settings)
         if progress is None:
             raise KafkaUnavailable(f"pipeline {self._settings.name} has published nothing yet: start its services")

@@ -35,7 +35,10 @@ class Databus:
     ) -> None:
         self._client = AsyncDatabus(source, kafka=kafka, api_key=api_key)
         self._loop = asyncio.new_event_loop()
+        #: what the loop does for this program
+        self._task: asyncio.Task[Any] | None = None
         self._thread = Thread(target=self._loop.run_forever, name="databus", daemon=True)
+        self._thread.start()
 
     def changes(self, tables: str | list[str] = "*.*", **options: Any) -> Iterator[Change]:
         """See `databus.Databus.changes`, which names the options."""
@@ -68,22 +71,32 @@ class Databus:
             yield item[0]
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do work in the loop. An interruption of the program ends the work, too."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Do work in the loop. An interruption of the program ends the work, too, before it goes on."""
+        done = asyncio.run_coroutine_threadsafe(self._as_task(work), self._loop)
         try:
-            return future.result()
+            return done.result()
         except BaseException:
-            future.cancel()
+            done.cancel()
+            asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result()
             raise
 
+    async def _as_task(self, work: Coroutine[Any, Any, _T]) -> _T:
+        self._task = asyncio.current_task()
+        return await work
+
+    async def _ended(self) -> None:
+        if self._task:
+            await asyncio.wait({self._task})
+
     def __enter__(self) -> Self:
-        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._run(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            self._run(self._client.close())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()

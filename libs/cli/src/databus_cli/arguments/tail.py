@@ -43,9 +43,15 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
         metavar="START",
         help="snapshot (all rows first), latest, earliest, FILE:OFFSET, or an ISO time with a zone (default: latest)",
     )
-    parser.add_argument("--count", type=int, metavar="N", help="exit after so many changes")
+    parser.add_argument("--count", type=_count, metavar="N", help="exit after so many changes")
     parser.add_argument("--store", type=Path, metavar="FILE", help="continue where this file says, and keep it true")
     add_config(parser)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 def _start(text: str) -> object:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from databus import Change, Databus, Transaction
 from databus_cli.tail.texts import JsonLines, PrettyLines
+from databus_core.errors import DatabusError
 
 #: returns the lines of some changes of one transaction
 Printer = Callable[[list[Change]], Iterable[str]]
@@ -20,7 +21,10 @@ def run(options: argparse.Namespace) -> int:
 
 def follow(options: argparse.Namespace, lines: Printer) -> int:
     """Print changes until it is interrupted, or until there were enough."""
-    asyncio.run(_follow(options, lines))
+    try:
+        asyncio.run(_follow(options, lines))
+    except LookupError as error:
+        raise DatabusError(f"only formats with exact texts can be printed: {error}") from error
     return 0
 
 
