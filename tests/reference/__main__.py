@@ -1,6 +1,6 @@
-"""`make docs`: write the generated parts of docs/reference."""
+"""`make docs`: write the generated parts of docs."""
 
-from reference import logs, settings
+from reference import decisions, logs, settings
 
-for path, text in [*settings.pages(), logs.page()]:
+for path, text in [*settings.pages(), logs.page(), decisions.page()]:
     path.write_text(text)
