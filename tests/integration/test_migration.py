@@ -237,10 +237,11 @@ async def test_the_program_of_the_guide_finds_records_that_differ(
     await execute("UPDATE t SET name = 'c' WHERE id = 1")
     await execute("DELETE FROM t WHERE id = 2")
     await run_until_idle(pipeline)
-    for system in SYSTEMS:
-        old, new, wrong = (f"{schema}-{system}-{name}" for name in ("old", "new", "wrong"))
-        assert await compared(pipeline.kafka, old, new, system) == [f"3 rows in {old} and 3 in {new}"]
-        [difference, _] = await compared(pipeline.kafka, old, wrong, system)
+    topics = [(system, *(f"{schema}-{system}-{name}" for name in ("old", "new", "wrong"))) for system in SYSTEMS]
+    same = [compared(pipeline.kafka, old, new, system) for system, old, new, _ in topics]
+    different = [compared(pipeline.kafka, old, wrong, system) for system, old, _, wrong in topics]
+    assert await asyncio.gather(*same) == [[f"3 rows in {old} and 3 in {new}"] for _, old, new, _ in topics]
+    for difference, _ in await asyncio.gather(*different):
         assert re.search("old: .*'c'.* new: .*'[*]{3}'", difference)
 
 
