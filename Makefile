@@ -85,7 +85,7 @@ docs: setup ## Write the tables of settings and of log events, and the list of d
 	PYTHONPATH=tests $(BIN)/python -m reference
 
 site: $(VENV)/site ## Build the documentation as a site that can be searched without a server: build/site/index.html
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs auto --conf-dir docs --doctree-dir build/site.cache . build/site
+	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs auto --conf-dir docs --doctree-dir build/site.cache . build/site
 	@cp build/site/README.html build/site/index.html
 
 bench: bench-decode bench-select bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)

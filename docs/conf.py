@@ -1,18 +1,21 @@
 """Settings of Sphinx, which makes a site of the repository's Markdown files (`make site`).
 
-The pages are read where they are. README.md is the first page; only the navigation is added to it here.
+The pages are read where they are. README.md is the first page; only the navigation is added here.
 """
 
 from sphinx.application import Sphinx
 
-#: caption in the navigation → pages, in order
+#: page that shows a part of the navigation → caption → pages, in order
 NAVIGATION = {
-    "Tutorials": ["docs/tutorial/*"],
-    "How-to guides": ["docs/guide/tasks", "docs/guide/deploy", "docs/guide/*"],
-    "Reference": ["docs/reference/*", "charts/databus/README", "libs/*/README"],
-    "Explanation": ["docs/explanation/path-of-a-row", "docs/explanation/*"],
-    "Decisions": ["docs/adr/README", "docs/adr/*"],
-    "The project": ["CONTRIBUTING", "CHANGELOG"],
+    "README": {
+        "Tutorials": ["docs/tutorial/*"],
+        "How-to guides": ["docs/guide/tasks", "docs/guide/deploy", "docs/guide/*"],
+        "Reference": ["docs/reference/*", "The Helm chart <charts/databus/README>", "libs/*/README"],
+        "Explanation": ["docs/explanation/guarantees", "docs/explanation/path-of-a-row", "docs/explanation/*"],
+        "Decisions": ["docs/adr/README"],
+        "The project": ["CONTRIBUTING", "CHANGELOG"],
+    },
+    "docs/adr/README": {"All decisions": ["[0-9]*"]},
 }
 
 project = "MySQL Databus"
@@ -27,16 +30,16 @@ suppress_warnings = ["misc.highlighting_failure"]
 html_theme = "furo"
 html_title = project
 html_copy_source = False
+html_use_index = False
 html_show_sphinx = False
 
 
 def add_navigation(_app: Sphinx, page: str, text: list[str]) -> None:
-    """Append the navigation to the first page."""
-    if page == root_doc:
-        text[0] += "".join(
-            f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
-            for caption, pages in NAVIGATION.items()
-        )
+    """Append to a page the part of the navigation that it shows."""
+    text[0] += "".join(
+        f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
+        for caption, pages in NAVIGATION.get(page, {}).items()
+    )
 
 
 def setup(app: Sphinx) -> None:
