@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from common.connections import Execute, session_on
 from common.pipelines import MakePipeline, run_until_idle
@@ -22,6 +22,8 @@ from devstack import Server
 
 GUIDES = Path(__file__).parents[2] / "docs/guide"
 SYSTEMS = ["debezium", "maxwell", "canal"]
+#: the last record of the other system in the topic
+OLD = {"by": "the other system"}
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -165,6 +167,7 @@ async def canal_at_the_end_of_a_transaction(stopped: Stopped) -> str:
 async def test_a_pipeline_starts_exactly_where_the_other_system_stopped(
     make_pipeline: MakePipeline,
     source: Server,
+    kafka: Server,
     stopped: Stopped,
     read_start: Callable[[Stopped], Awaitable[str]],
 ) -> None:
@@ -172,10 +175,13 @@ async def test_a_pipeline_starts_exactly_where_the_other_system_stopped(
     sections = yaml.safe_load(configuration(system))
     publisher = with_topics_of(stopped.schema, sections["publisher"])
     reader = sections["reader"] | {"start": await read_start(stopped)}
+    topic = publisher["topic"].format(schema=stopped.schema, table="t")
+    await publish_as_the_other_system(kafka, topic)
     pipeline = make_pipeline(source, stopped.schema, "t", reader=reader, publisher=publisher)
     await run_until_idle(pipeline)
-    topic = publisher["topic"].format(schema=stopped.schema, table="t")
-    assert await ids(pipeline.kafka, topic, system) == [3, 3]
+    old, *new = await records(kafka, topic)
+    assert old == OLD
+    assert ids(new, system) == [3, 3]
 
 
 def with_topics_of(schema: str, publisher: dict[str, Any]) -> dict[str, Any]:
@@ -185,8 +191,13 @@ def with_topics_of(schema: str, publisher: dict[str, Any]) -> dict[str, Any]:
     return publisher | {"topic": topic, "options": publisher["options"] | options}
 
 
-async def ids(kafka: Server, topic: str, system: str) -> list[int]:
-    """Return the column `id` of all changes in a topic."""
+async def publish_as_the_other_system(kafka: Server, topic: str) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=kafka.url) as producer:
+        await producer.send_and_wait(topic, json.dumps(OLD).encode())
+
+
+async def records(kafka: Server, topic: str) -> list[Any]:
+    """Return the values of all records in a topic but tombstones."""
     found = []
     async with AIOKafkaConsumer(
         topic, bootstrap_servers=kafka.url, isolation_level="read_committed", auto_offset_reset="earliest"
@@ -194,15 +205,20 @@ async def ids(kafka: Server, topic: str, system: str) -> list[int]:
         parts = list(consumer.assignment())
         ends = await consumer.end_offsets(parts)
         while any([await consumer.position(part) < ends[part] for part in parts]):
-            for records in (await consumer.getmany(timeout_ms=100)).values():
-                found += [json.loads(record.value) for record in records if record.value]
+            for batch in (await consumer.getmany(timeout_ms=100)).values():
+                found += [json.loads(record.value) for record in batch if record.value]
+    return found
+
+
+def ids(values: list[Any], system: str) -> list[int]:
+    """Return the column `id` of all changes."""
     match system:
         case "debezium":
-            rows = [value["after"] or value["before"] for value in found]
+            rows = [value["after"] or value["before"] for value in values]
         case "maxwell":
-            rows = [value["data"] for value in found]
+            rows = [value["data"] for value in values]
         case "canal":
-            rows = [row for value in found for row in value["data"]]
+            rows = [row for value in values for row in value["data"]]
     return [int(row["id"]) for row in rows]
 
 
