@@ -71,5 +71,5 @@ def test_the_list_of_decisions_is_complete() -> None:
 
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if page.startswith("docs/")))
 def test_every_test_that_a_page_names_exists(page: str) -> None:
-    named = re.findall(r"`(tests/\S+\.py)`", prose(page))
+    named = re.findall(r"`(tests/\S+\.(?:py|sql))`", prose(page))
     assert [path for path in named if not list(ROOT.glob(path))] == []
