@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -81,8 +81,12 @@ faults-lake: setup ## Change rows and tables at random while services are killed
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)
 	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)
 
-docs: setup ## Write the settings, log events and the REST API in docs/reference from the code
+docs: setup ## Write the settings, log events, the REST API and the list of decisions in docs from the code
 	PYTHONPATH=tests $(BIN)/python -m reference
+
+site: $(VENV)/site ## Build the documentation as a site that can be searched without a server: build/site/index.html
+	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs auto --conf-dir docs --doctree-dir build/site.cache . build/site
+	@cp build/site/README.html build/site/index.html
 
 bench: bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)
 
@@ -127,14 +131,15 @@ bench-spark-workers: setup ## Measure the sink on a Spark master with one worker
 
 lock: $(VENV)/uv ## Update all dependencies and write the lock files in requirements/
 	$(UV) lock --upgrade
-	$(UV) export $(EXPORT) --all-packages --all-groups -o requirements/dev.txt
+	$(UV) export $(EXPORT) --all-packages --all-groups --no-group site -o requirements/dev.txt
+	$(UV) export $(EXPORT) --only-group site -o requirements/site.txt
 	for image in $(IMAGES); do $(UV) export $(EXPORT) --package databus-$$image --no-dev -o requirements/$$image.txt; done
 	$(UV) export $(EXPORT) --package databus-cli --no-dev -o requirements/cli.txt
 	$(UV) export $(EXPORT) --only-group build -o requirements/build.txt
 EXPORT := --quiet --frozen --no-emit-workspace --no-header --format requirements-txt
 
 clean: down ## Remove the virtual environment, builds and the state of local servers
-	rm -rf $(VENV) .devstack .mypy_cache .pytest_cache .ruff_cache bench-results libs/*/build services/*/build
+	rm -rf $(VENV) .devstack .mypy_cache .pytest_cache .ruff_cache bench-results build libs/*/build services/*/build
 	find libs services -name '*.egg-info' -prune -exec rm -rf {} +
 
 $(VENV)/uv: requirements/dev.txt
@@ -151,4 +156,8 @@ $(VENV)/uv: requirements/dev.txt
 $(VENV)/installed: $(VENV)/uv $(wildcard libs/*/pyproject.toml services/*/pyproject.toml libs/*/setup.py libs/*/src/*/*.pyx libs/*/src/*/*.pxd libs/*/src/*/*.hpp)
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(MEMBERS:%=-e ./%)
+	@touch $@
+
+$(VENV)/site: $(VENV)/installed requirements/site.txt
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/site.txt
 	@touch $@

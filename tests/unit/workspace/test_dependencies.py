@@ -215,6 +215,13 @@ def test_a_lock_contains_exactly_the_declared_packages_and_their_dependencies(na
     assert lock.items() <= locked("dev").items()
 
 
+def test_what_only_the_site_needs_is_not_installed_for_development() -> None:
+    site, dev = locked("site"), locked("dev")
+    assert "sphinx" in site
+    assert "sphinx" not in dev
+    assert {name: site[name] for name in site.keys() & dev.keys()}.items() <= dev.items()
+
+
 def test_the_sink_installs_no_protobuf_no_database_client_and_no_rich() -> None:
     assert not locked("spark-sink").keys() & {"protobuf", "asyncmy", "pynacl", "rich"}
 
