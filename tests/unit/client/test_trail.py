@@ -34,8 +34,9 @@ def test_a_trail_of_many_records_goes_on_in_new_segments() -> None:
     trail = Trail(BEGIN)
     marks = [trail.deliver(record(number, 0, 10 + number), 1) for number in range(2500)]
     assert [marks[each].bookmark(0).offsets["a"][0] for each in (2499, 1000, 999, 0)] == [2510, 1011, 1010, 11]
-    trail.pass_by({TopicPartition("a", 0): 3000, TopicPartition("b", 0): 7}, gone=set())
+    trail.pass_by({TopicPartition("a", 0): 3000, TopicPartition("b", 0): 7}, gone={"c": 5})
     assert trail.bookmark().offsets == {"a": {0: 3000, 1: 20}, "b": {0: 7}}
+    assert trail.bookmark().gone == {"c": 5}
 
 
 def test_rows_of_a_dump_and_then_records() -> None:

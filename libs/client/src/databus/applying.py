@@ -41,7 +41,10 @@ async def apply(engine: Engine, changes: Changes, *, schema: str | None = None, 
     stored = changes.stored_in(store)
     saved = await store.load()
     applying = _Applying(stored, Replica(engine, store, schema), store, saved)
-    await applying.finish_loads()
+    if saved is None:
+        await asyncio.to_thread(store.forget_loads)
+    else:
+        await applying.finish_loads()
     async with aclosing(stored.blocks()) as blocks:
         async for block, trail in blocks:
             await applying.take(block, trail)
@@ -59,6 +62,8 @@ class _Applying:
         self._waiting: list[Block] = []
         #: tables that were loaded again → the changes that their dumps have
         self._joins: dict[str, Join] = {}
+        #: tables of which a replayed dead letter came, after later changes: they are loaded again
+        self._late: set[str] = set()
         #: highest sequence that was taken
         self._sequence = saved.sequence if saved else ""
 
@@ -69,16 +74,20 @@ class _Applying:
         if block is None or self._is_full(block):
             await self._flush(trail)
         if block is None:
+            await self._load_late()
             return
         if not isinstance(block.rows, DatabusRows):
             raise InvalidSettings(f"{block.rows.table.full_name} is not published in format databus, which apply needs")
         is_late = block.origin.sequence < self._sequence and not block.origin.file
         self._sequence = max(self._sequence, block.origin.sequence)
-        if not self._was_loaded(block) and (is_late or await self._is_redefined(block)):
-            await self._flush(trail)
-            await self._load(block.rows.table.full_name)
+        if is_late and not self._was_loaded(block):
+            await self._note_late(block.rows.table.full_name)  # in the middle of another transaction, maybe
+        elif block.query is not None and not self._was_loaded(block):
+            await self._flush(trail)  # a statement is a transaction of its own
+            if await self._is_redefined(block):
+                await self._load(block.rows.table.full_name)
         trail.deliver(block.origin, block.size)
-        if not self._was_loaded(block):
+        if not is_late and not self._was_loaded(block):
             self._waiting.append(block)
 
     async def finish_loads(self) -> None:
@@ -88,6 +97,16 @@ class _Applying:
                 self._joins[table] = join
             else:
                 await self._load(table)
+
+    async def _note_late(self, table: str) -> None:
+        if table not in self._late:
+            await asyncio.to_thread(self._store.begin_load, table)  # a restart loads it, too
+            self._late.add(table)
+
+    async def _load_late(self) -> None:
+        for table in sorted(self._late):
+            await self._load(table)
+        self._late.clear()
 
     def _is_full(self, block: Block) -> bool:
         """Return whether a transaction of the source has ended, and enough rows are waiting."""

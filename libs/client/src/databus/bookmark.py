@@ -1,6 +1,6 @@
 """Where a program is in the changes of a pipeline: enough to continue without gap or duplicate."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from typing import Self
 
 import msgspec
@@ -32,9 +32,13 @@ class Join(msgspec.Struct, frozen=True):
     position: Position
     #: ordinal of the last transaction that the pipeline had published when it had passed the position
     transaction: int
+    #: ordinal of a transaction; the dump has it and all before, whatever their position
+    after: int = 0
 
     def has(self, transaction: int, end: Position) -> bool:
         """Return whether the dump has the changes of a record whose event ends at this position of the binlog."""
+        if transaction <= self.after:
+            return True
         return transaction <= self.transaction and end.log_order <= self.position.log_order
 
     def has_event(self, transaction: int, start: Position | None) -> bool:
@@ -42,8 +46,8 @@ class Join(msgspec.Struct, frozen=True):
 
         Raises InvalidSettings if that is not known, because the record has no position.
         """
-        if transaction > self.transaction:
-            return False
+        if transaction <= self.after or transaction > self.transaction:
+            return transaction <= self.after
         if start is None:
             raise InvalidSettings(
                 f"a record of transaction {transaction} has no position, so it is not known whether the snapshot "
@@ -72,8 +76,10 @@ class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
     offsets: Offsets
     #: ordinal of the last transaction before the start; records up to it are left out, whatever their offset
     after: int = 0
-    #: ordinal of the last reset of the pipeline before the start
-    reset: int = 0
+    #: ordinal of the last reset of the pipeline, or change of its rules, before the start
+    unbroken_after: int = 0
+    #: topics that did not exist any more → ordinal of the last transaction that was read before
+    gone: dict[str, int] = {}
     #: highest sequence that is done; empty before the first change
     sequence: str = ""
     #: digests of the statements with this sequence that are done: each partition has a copy of a statement
@@ -122,6 +128,7 @@ class BookmarkBuilder:
         self._offsets: Offsets = {topic: dict(partitions) for topic, partitions in bookmark.offsets.items()}
         self._sequence, self._statements = bookmark.sequence, list(bookmark.statements)
         self._snapshot, self._partial = bookmark.snapshot, bookmark.partial
+        self._gone = dict(bookmark.gone)
 
     def done(self, origin: Origin, rows: int | None = None) -> None:
         """Note that a record is done; with `rows`, only the first ones of it."""
@@ -147,8 +154,9 @@ class BookmarkBuilder:
         offsets = self._offsets.setdefault(topic, {})
         offsets[partition] = max(offset, offsets.get(partition, 0))
 
-    def gone(self, topics: Iterable[str]) -> None:
-        """Note that topics do not exist any more, of which everything is done."""
+    def gone(self, topics: Mapping[str, int]) -> None:
+        """Note that topics do not exist any more, of which everything up to a transaction is done."""
+        self._gone |= topics
         for topic in topics:
             self._offsets.pop(topic, None)
 
@@ -163,6 +171,7 @@ class BookmarkBuilder:
             offsets={topic: dict(partitions) for topic, partitions in self._offsets.items()},
             sequence=self._sequence,
             statements=list(self._statements),
+            gone=dict(self._gone),
             partial=self._partial,
             snapshot=self._snapshot,
         )

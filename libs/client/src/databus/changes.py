@@ -141,8 +141,8 @@ class Changes:
 async def _blocks_after(source: Source, trail: Trail) -> AsyncGenerator[Block | None]:
     """Yield what comes after the trail."""
     if snapshot := trail.bookmark().snapshot:
-        yield None
         async with leased_rows(source, snapshot) as rows, aclosing(rows) as lines:
+            yield None
             async for block in lines:
                 yield block
         trail.end_snapshot()

@@ -77,7 +77,7 @@ async def _join(source: Source, manifest: Manifest) -> Join:
     if position is None or not position.file:
         raise DumpUnusable(f"dump {manifest.id} has no binlog file position: request a new dump")
     moment = manifest.passed or await wait_until_passed(source.settings, manifest, source.topics)
-    return Join(Position("", position.file, position.offset), moment.transaction)
+    return Join(Position("", position.file, position.offset), moment.transaction, manifest.transaction)
 
 
 @asynccontextmanager

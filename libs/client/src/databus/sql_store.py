@@ -52,6 +52,12 @@ class SqlStore:
             found = connection.execute(wanted).all()
         return {table: msgspec.json.decode(text, type=Join) if text else None for table, text in found}
 
+    def forget_loads(self) -> None:
+        """Forget the tables that were loaded again: the replica begins again. It blocks."""
+        with self._engine.begin() as connection:
+            self._loads.create(connection, checkfirst=True)
+            connection.execute(delete(self._loads).where(self._loads.c.name == self._name))
+
     def begin_load(self, table: str) -> None:
         """Note that the table `schema.table` is incomplete until `end_load`. It blocks."""
         self._note_load(table, "")

@@ -47,10 +47,15 @@ async def bookmark_at(source: Source, start: Start) -> Bookmark:
 
 
 async def _whole(source: Source, starts: Offsets, join: Join | None = None) -> Bookmark:
-    """Return a bookmark at these offsets. A reset of the pipeline before now is no reason to stop."""
+    """Return a bookmark at these offsets. A reset of the pipeline, or other rules, before now are no reason to stop."""
     progress = await read_progress(source.settings) or Progress()
-    known = progress.reset.transaction if progress.reset else 0
-    return Bookmark(pipeline=source.settings.name, tables=list(source.tables), offsets=starts, reset=known, join=join)
+    return Bookmark(
+        pipeline=source.settings.name,
+        tables=list(source.tables),
+        offsets=starts,
+        unbroken_after=progress.unbroken_after,
+        join=join,
+    )
 
 
 async def _latest(source: Source) -> Bookmark:

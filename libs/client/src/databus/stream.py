@@ -15,7 +15,7 @@ from databus.bookmark import Bookmark
 from databus.merge import Merge, Record
 from databus_core import kafka_client, names
 from databus_core.change_topics import ChangeTopics
-from databus_core.errors import ChangesLost, FatalError, KafkaUnavailable, RulesDiffer
+from databus_core.errors import ChangesLost, DatabusError, FatalError, KafkaUnavailable, RulesDiffer
 from databus_core.kafka_ends import stable_ends
 from databus_core.kafka_progress import read_progress
 from databus_core.progress import Progress, decode_progress
@@ -33,8 +33,8 @@ class RoundEnd(msgspec.Struct, frozen=True):
 
     #: offset of the next record of each partition
     offsets: dict[TopicPartition, int]
-    #: topics that were deleted after everything in them was read
-    gone: set[str]
+    #: topics that were deleted after everything in them was read → ordinal of the last transaction that was read
+    gone: dict[str, int]
 
 
 class ChangeStream:
@@ -45,8 +45,9 @@ class ChangeStream:
         self._topics = topics
         self._bookmark = bookmark
         #: topics that were gone → ordinal of the last transaction that was read before
-        self._gone: dict[str, int] = {}
-        self._done, self._known_reset = bookmark.transaction, bookmark.reset
+        self._gone = dict(bookmark.gone)
+        self._done, self._unbroken_after = bookmark.transaction, bookmark.unbroken_after
+        self._is_first = True
 
     async def records(self) -> AsyncGenerator[tuple[str, Record] | RoundEnd]:
         """Yield the records, each with its sequence, for ever; after those of a round, its end.
@@ -62,7 +63,7 @@ class ChangeStream:
             progress, followed = None, _Followed(self._settings, await connect(kafka_client.consumer(kafka)))
             while True:
                 progress = await followed.after(progress)
-                last = self._checked(progress)
+                last, stop = self._checked(progress)
                 partitions = await self._topics.partitions()
                 timeout = self._settings.publisher.transaction_timeout
                 ends = await stable_ends(timeout, written, reading, partitions)
@@ -72,44 +73,56 @@ class ChangeStream:
                         yield sequence, record
                 yield RoundEnd(merge.offsets, gone)
                 self._done = last
-                if last < progress.transaction:
-                    raise ChangesLost(
-                        "the pipeline was reset to another position, and changes may be missing: begin again with a "
-                        "snapshot"
-                    )
+                if stop:
+                    raise stop
 
-    def _checked(self, progress: Progress) -> int:
-        """Return the ordinal of the last transaction that can be read now."""
-        if progress.routes and progress.routes.fingerprint != fingerprint(self._settings.publisher.rules):
-            raise RulesDiffer("publisher.routes is not what it was when this program started: start it again")
+    def _checked(self, progress: Progress) -> tuple[int, DatabusError | None]:
+        """Return the ordinal of the last transaction that can be read now, and the error that follows it.
+
+        Raises RulesDiffer, ChangesLost, and FatalError if the progress is that of another pipeline.
+        """
+        routes, reset = progress.routes, progress.reset
         if progress.transaction < self._done:
             raise FatalError(
                 f"the pipeline has published up to transaction {progress.transaction}, but this program already has "
                 f"transaction {self._done}: check the name and Kafka's address, or begin again with a snapshot"
             )
-        reset = progress.reset
-        if reset and not reset.snapshot and max(self._done, self._known_reset) < reset.transaction:
-            return reset.transaction - 1
-        return progress.transaction
+        known = max(self._done, self._unbroken_after)
+        if reset and not reset.snapshot and known < reset.transaction:
+            text = "the pipeline was reset to another position, and changes may be missing: begin again with a snapshot"
+            return reset.transaction - 1, ChangesLost(text)
+        mine = fingerprint(self._settings.publisher.rules)
+        if routes and routes.fingerprint != mine:
+            changed = RulesDiffer("publisher.routes is not what it was when this program started: start it again")
+            if routes.before != mine or self._done >= routes.after:
+                raise changed
+            return routes.after, changed
+        if routes and known < routes.after:
+            raise ChangesLost(
+                f"publisher.routes was changed after transaction {routes.after}, and this program has read only up to "
+                f"transaction {self._done} by the rules before: begin again with a snapshot"
+            )
+        return progress.transaction, None
 
     async def _follow_partitions(
         self, merge: Merge, reading: AIOKafkaConsumer, ends: dict[TopicPartition, int]
-    ) -> set[str]:
+    ) -> dict[str, int]:
         """Begin to read partitions that are new, and stop to read those of topics that are gone, which it returns."""
-        gone = merge.remove(merge.partitions - ends.keys())
-        self._gone |= dict.fromkeys(gone, self._done)
+        gone = dict.fromkeys(merge.remove(merge.partitions - ends.keys()), self._done)
+        self._gone |= gone
         new = [each for each in ends if each not in merge.partitions]
         starts = {}
         for each, first in (await reading.beginning_offsets(new)).items() if new else ():
-            offset = None if each.topic in self._gone else self._known(each)
-            if offset is not None and not first <= offset <= ends[each]:
+            offset = first if each.topic in self._gone else self._known(each)
+            if not first <= offset <= ends[each]:
                 raise ChangesLost(
                     f"topic {each.topic}, partition {each.partition}: Kafka has the offsets {first} to {ends[each]}, "
                     f"and this program needs {offset}: its records were deleted, or the topic was created again; "
                     "begin again with a snapshot"
                 )
-            starts[each] = first if offset is None else offset
-        if not merge.partitions:
+            starts[each] = offset
+        if self._is_first:
+            self._is_first = False
             self._require_all(starts)
         if starts:
             merge.add(starts)
@@ -119,8 +132,9 @@ class ChangeStream:
         """Return whether a record was read already: its topic was missing for a while, or was created again."""
         return bool(self._gone) and int(sequence[:16] or 0) <= self._gone.get(record.topic, -1)
 
-    def _known(self, partition: TopicPartition) -> int | None:
-        return self._bookmark.offsets.get(partition.topic, {}).get(partition.partition)
+    def _known(self, partition: TopicPartition) -> int:
+        """Return where a partition is read from; one that the bookmark does not have is new, and read completely."""
+        return self._bookmark.offsets.get(partition.topic, {}).get(partition.partition, 0)
 
     def _require_all(self, found: Collection[TopicPartition]) -> None:
         """Raise ChangesLost if a topic of the bookmark was deleted before this start, maybe with unread records."""
@@ -162,7 +176,6 @@ class _Followed:
         if await read_progress(self._settings):
             self._consumer.assign([self._partition])
             await self._consumer.seek_to_end(self._partition)
-        progress = await read_progress(self._settings)
-        if progress is None:
-            raise KafkaUnavailable(f"pipeline {self._settings.name} has published nothing yet: start its services")
-        return progress
+            if progress := await read_progress(self._settings):
+                return progress
+        raise KafkaUnavailable(f"pipeline {self._settings.name} has published nothing yet: start its services")

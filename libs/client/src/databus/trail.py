@@ -97,7 +97,7 @@ class Trail:
         self._segment = _Segment(self._builder.bookmark())
         self._saved_at = 0.0
 
-    def pass_by(self, offsets: Mapping[TopicPartition, int], gone: set[str]) -> None:
+    def pass_by(self, offsets: Mapping[TopicPartition, int], gone: Mapping[str, int]) -> None:
         """Note that all records before these offsets were delivered or do not matter, and that topics are gone."""
         for each, offset in offsets.items():
             self._builder.passed(each.topic, each.partition, offset)

@@ -52,6 +52,6 @@ def is_exact(rules: Sequence[Rule], schema: str, table: str) -> bool:
 
 def _dump(rule: Rule, fields: set[str]) -> dict[str, Any]:
     dumped = rule.model_dump(mode="json", by_alias=True, include=fields, exclude_defaults=True)
-    if options := dumped.get("options"):  # a password changes no record, and clients get this description
-        dumped["options"] = {name: value for name, value in options.items() if "password" not in name}
+    if options := dumped.get("options"):  # the login changes no record, and clients get this description
+        dumped["options"] = {name: value for name, value in options.items() if not name.startswith("schema_registry")}
     return dumped

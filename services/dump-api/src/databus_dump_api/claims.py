@@ -74,12 +74,13 @@ class Claim:
 
     def remove_files(self) -> None:
         """Remove all files of the dump but its manifest. Raises ClaimLost."""
-        if not self.held:
-            raise ClaimLost(f"{self._dump} was claimed by another writer")
-        self._clear()
-        for path in self._dump.iterdir():
-            if path not in (self.folder, self._dump / MANIFEST):
-                path.unlink(missing_ok=True)
+        try:
+            for path in self._dump.iterdir():
+                if path not in (self.folder, self._dump / MANIFEST):
+                    path.rename(self.folder / path.name)  # fails if the claim is lost meanwhile
+            self._clear()
+        except FileNotFoundError as error:
+            raise ClaimLost(f"{self._dump} was claimed by another writer") from error
 
     def release(self) -> None:
         """Remove the claim and what is in it."""

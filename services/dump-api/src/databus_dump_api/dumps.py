@@ -174,6 +174,7 @@ class DumpManager:
         try:
             if await owner.take() != owner.me:
                 raise InUse(f"dump {dump} is being deleted")
+            await self.get(dump)  # another replica may have deleted it meanwhile
             if await self._leases.is_leased(dump):
                 LEASE_CONFLICTS.inc()
                 raise InUse(f"dump {dump} is being read: it can be deleted once its leases have ended")

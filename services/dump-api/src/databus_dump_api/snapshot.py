@@ -61,7 +61,8 @@ async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Pr
         for copy in copies:
             await copy.divide(catalog)
         counted.begin(sum(state.estimated_rows for state in states))
-        async with open_views(settings.source, host, settings.dumps.connections) as views:
+        server = catalog.server.identity
+        async with open_views(settings.source, host, settings.dumps.connections, server=server) as views:
             files = await write_tables(copies, views, catalog, limits_of(settings), counted)
     complete = msgspec.structs.replace(
         manifest,

@@ -139,7 +139,10 @@ class DumpStore:
         gone = self._root / f"{_GONE}{dump}"
 
         def remove() -> None:
-            self.folder(dump).rename(gone)
+            try:
+                self.folder(dump).rename(gone)
+            except FileNotFoundError:  # another replica has just removed it
+                return
             durable.sync_folder(self._root)
             with suppress(FileNotFoundError):  # a replica that starts may remove it, too
                 shutil.rmtree(gone)
@@ -148,7 +151,7 @@ class DumpStore:
             await asyncio.to_thread(remove)
 
     def _get(self, dump: str) -> Manifest | None:
-        if not re.fullmatch(r"[\w-]+", dump, re.ASCII):  # it must not lead to another folder
+        if not re.fullmatch(r"[\w-]{1,64}", dump, re.ASCII):  # it must not lead to another folder
             return None
         path = self.folder(dump) / MANIFEST
         with storage_errors(path):

@@ -50,16 +50,16 @@ class View:
 
 
 @asynccontextmanager
-async def open_views(source: Source, host: str, count: int = 1) -> AsyncIterator[list[View]]:
+async def open_views(source: Source, host: str, count: int = 1, *, server: str = "") -> AsyncIterator[list[View]]:
     """Open views of one position that contain everything that is in the binlog now, each on a new connection to `host`.
 
-    There is only one if others commit all the time, and the lock that several need is refused. Raises
-    SourceUnavailable, SourceNotReady or another FatalError.
+    There is only one if others commit all the time, and the lock that several need is refused. `server` is the identity
+    that the server must have. Raises SourceUnavailable, SourceNotReady or another FatalError.
     """
     async with AsyncExitStack() as connections:
         connecting = (connect_snapshot(source, host) for _ in range(count))
         sessions = [await connections.enter_async_context(each) for each in connecting]
-        _require_one_server(host, sessions)
+        _require_one_server(host, sessions, server)
         if sessions[0].server.flavor == "mariadb":
             await _disable_binlog(sessions)
         position = await _start(source, host, sessions)
@@ -92,8 +92,11 @@ async def _start(source: Source, host: str, sessions: Sequence[Session]) -> Posi
     return await (start_under_lock(sessions) if executes_xa else with_gtids(sessions[0], view))
 
 
-def _require_one_server(host: str, sessions: Sequence[Session]) -> None:
-    if len({session.server.identity for session in sessions}) > 1:
+def _require_one_server(host: str, sessions: Sequence[Session], server: str) -> None:
+    found = {session.server.identity for session in sessions}
+    if server and found != {server}:
+        raise SourceUnavailable(f"{host} is another server now than when the dump began: the pipeline has to fail over")
+    if len(found) > 1:
         raise SourceUnavailable(
             f"connections to {host} reach different servers, which have different rows: set dumps.connections: 1, or "
             "name the servers themselves in source.hosts"

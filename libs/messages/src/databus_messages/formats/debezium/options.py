@@ -1,8 +1,8 @@
 """Options of the Debezium formats, named after the connectors' own settings."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, HttpUrl, SecretStr
+from pydantic import AfterValidator, Field, HttpUrl, SecretStr
 
 from databus_messages.formats.base import Options
 
@@ -42,9 +42,16 @@ class JsonOptions(DebeziumOptions):
     schemas_enable: bool = True
 
 
+def _require_no_login(url: HttpUrl) -> HttpUrl:
+    """Refuse a login in a URL, because errors and logs quote the URL."""
+    if url.username or url.password:
+        raise ValueError("must not contain a login: set schema_registry_user and schema_registry_password")
+    return url
+
+
 class AvroOptions(DebeziumOptions):
     """Options of `debezium-avro`."""
 
-    schema_registry_url: HttpUrl
+    schema_registry_url: Annotated[HttpUrl, AfterValidator(_require_no_login)]
     schema_registry_user: str = ""
     schema_registry_password: SecretStr = SecretStr("")
