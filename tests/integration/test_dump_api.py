@@ -20,7 +20,7 @@ from common.pipelines import MakePipeline
 from common.waiting import eventually
 from databus_core.manifest import Manifest, State
 from databus_core.metrics import DUMP_DOWNLOADS
-from databus_core.names import lease_key
+from databus_core.names import dump_deletion_key, lease_key
 from databus_core.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
@@ -312,6 +312,24 @@ async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api,
             assert (tmp_path / dump).exists() is ("delete" not in succeeded)
             ever_succeeded |= succeeded
     assert ever_succeeded == {"lease", "delete"}
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_deletion_that_was_suspended_past_its_key_gives_a_leased_dump_back(
+    api: Api, dump: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide = DumpStore.hide
+
+    async def late_hide(store: DumpStore, dump: str) -> None:
+        async with redis_client(api.settings.redis) as redis:
+            await redis.delete(dump_deletion_key(api.settings.name, dump))
+        assert (await api.post(f"/v1/dumps/{dump}/leases")).status_code == 201
+        await hide(store, dump)
+
+    monkeypatch.setattr(DumpStore, "hide", late_hide)
+    before = sorted(path.name for path in (tmp_path / dump["id"]).iterdir())
+    assert (await api.delete(f"/v1/dumps/{dump['id']}")).status_code == 409
+    assert sorted(path.name for path in (tmp_path / dump["id"]).iterdir()) == before
 
 
 async def test_retention_keeps_the_newest_dumps_and_leased_ones(

@@ -187,6 +187,7 @@ async def test_an_interrupted_deletion_is_finished_at_the_next_start(
         raise SystemExit
 
     monkeypatch.setattr(shutil, "rmtree", crash)
+    await store.hide(DUMP)
     with pytest.raises(SystemExit):
         await store.remove(DUMP)
     monkeypatch.undo()

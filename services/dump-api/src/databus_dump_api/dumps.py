@@ -2,7 +2,7 @@
 
 A dump with a lease is never deleted, although leases are in Redis and dumps on disk. Taking a lease writes the lease
 first and then checks whether the dump is being deleted, and still there; deleting writes that first and then looks
-for leases. Whichever comes second sees the other.
+for leases, once more after the dump is hidden. Whichever comes second sees the other.
 """
 
 import asyncio
@@ -175,13 +175,22 @@ class DumpManager:
             if await owner.take() != owner.me:
                 raise InUse(f"dump {dump} is being deleted")
             await self.get(dump)  # another replica may have deleted it meanwhile
-            if await self._leases.is_leased(dump):
-                LEASE_CONFLICTS.inc()
-                raise InUse(f"dump {dump} is being read: it can be deleted once its leases have ended")
+            await self._require_no_lease(dump)
+            await self._store.hide(dump)
+            try:
+                await self._require_no_lease(dump)  # one taken after `owner` expired, while this process was suspended
+            except DatabusError:
+                await self._store.restore(dump)
+                raise
             await self._store.remove(dump)
         finally:
             with suppress(DatabusError):  # it expires
                 await owner.release()
+
+    async def _require_no_lease(self, dump: str) -> None:
+        if await self._leases.is_leased(dump):
+            LEASE_CONFLICTS.inc()
+            raise InUse(f"dump {dump} is being read: it can be deleted once its leases have ended")
 
     async def _readable(self, dump: str) -> Manifest:
         manifest = await self.get(dump)

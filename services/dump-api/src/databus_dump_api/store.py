@@ -134,21 +134,42 @@ class DumpStore:
 
         await asyncio.to_thread(write)
 
+    async def hide(self, dump: str) -> None:
+        """Take a dump from its readers, before `remove`. Without that, it is removed when a replica starts.
+
+        Under its new name no crash and no `pass_by` can bring it back. Raises StorageUnavailable.
+        """
+
+        def hide() -> None:
+            with suppress(FileNotFoundError):  # another replica has just removed it
+                self.folder(dump).rename(self._hidden(dump))
+            durable.sync_folder(self._root)
+
+        with storage_errors(self.folder(dump)):
+            await asyncio.to_thread(hide)
+
+    async def restore(self, dump: str) -> None:
+        """Give a hidden dump back to its readers. Raises StorageUnavailable."""
+
+        def restore() -> None:
+            self._hidden(dump).rename(self.folder(dump))
+            durable.sync_folder(self._root)
+
+        with storage_errors(self.folder(dump)):
+            await asyncio.to_thread(restore)
+
     async def remove(self, dump: str) -> None:
-        """Delete a dump. Under its new name no crash and no `pass_by` can bring it back. Raises StorageUnavailable."""
-        gone = self._root / f"{_GONE}{dump}"
+        """Remove the files of a hidden dump. Raises StorageUnavailable."""
 
         def remove() -> None:
-            try:
-                self.folder(dump).rename(gone)
-            except FileNotFoundError:  # another replica has just removed it
-                return
-            durable.sync_folder(self._root)
             with suppress(FileNotFoundError):  # a replica that starts may remove it, too
-                shutil.rmtree(gone)
+                shutil.rmtree(self._hidden(dump))
 
         with storage_errors(self.folder(dump)):
             await asyncio.to_thread(remove)
+
+    def _hidden(self, dump: str) -> Path:
+        return self._root / f"{_GONE}{dump}"
 
     def _get(self, dump: str) -> Manifest | None:
         if not re.fullmatch(r"[\w-]{1,64}", dump, re.ASCII):  # it must not lead to another folder
