@@ -15,6 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from common.connections import Execute, session_on
 from common.pipelines import MakePipeline, run_until_idle
+from common.topics import ends_of
 from databus_binlog import Position
 from databus_binlog.session import Session
 from databus_core.settings import load
@@ -202,9 +203,8 @@ async def records(kafka: Server, topic: str) -> list[Any]:
     async with AIOKafkaConsumer(
         topic, bootstrap_servers=kafka.url, isolation_level="read_committed", auto_offset_reset="earliest"
     ) as consumer:
-        parts = list(consumer.assignment())
-        ends = await consumer.end_offsets(parts)
-        while any([await consumer.position(part) < ends[part] for part in parts]):
+        ends = await ends_of(kafka, consumer.assignment())
+        while any([await consumer.position(part) < end for part, end in ends.items()]):
             for batch in (await consumer.getmany(timeout_ms=100)).values():
                 found += [json.loads(record.value) for record in batch if record.value]
     return found

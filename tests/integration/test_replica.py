@@ -10,7 +10,7 @@ from typing import Any
 import asyncmy
 import pytest
 from sqlalchemy import Engine, MetaData, Table, create_engine, event, inspect, select
-from sqlalchemy.exc import NoSuchTableError, ProgrammingError
+from sqlalchemy.exc import NoSuchTableError, OperationalError, ProgrammingError
 
 from common.connections import Execute
 from common.pipelines import MakePipeline
@@ -86,7 +86,7 @@ def copy_of(engine: Engine, table: str) -> list[tuple[Any, ...]] | None:
         found = Table(table, MetaData(), autoload_with=engine)
         with engine.begin() as connection:
             return [tuple(row) for row in connection.execute(select(found))]
-    except (NoSuchTableError, ProgrammingError):  # it is being replaced
+    except (NoSuchTableError, OperationalError, ProgrammingError):  # it is being replaced
         return None
 
 

@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from common.connections import Execute
 from common.pipelines import MakePipeline, run_until_idle
+from common.topics import ends_of
 from databus_cli.__main__ import main
 from devstack import Server
 from devstack.pipeline import Pipeline
@@ -54,7 +55,7 @@ class Topics:
         ) as consumer:
             consumer.assign([partition])
             consumer.seek(partition, self._offsets[format_name])
-            end = (await consumer.end_offsets([partition]))[partition]
+            end = (await ends_of(self._pipeline.kafka, [partition]))[partition]
             while await consumer.position(partition) < end:
                 for records in (await consumer.getmany(timeout_ms=500)).values():
                     found += [json.loads(record.value) for record in records if record.value is not None]
