@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from common.connections import Execute, connected
-from common.fork_server import ForkServer
+from common.fork_server import ForkServer, with_environment
+from common.object_store import ObjectStoreServer
 from common.pipelines import Changes, Consume, MakePipeline
 from common.service_logs import unexpected
 from devstack import Server
@@ -100,6 +101,27 @@ def jars(pytestconfig: pytest.Config) -> Path:
 
 
 @pytest.fixture(scope="session")
+async def object_store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ObjectStoreServer]:
+    """A server with the API of S3, with the bucket `lake`."""
+    server = ObjectStoreServer(tmp_path_factory.mktemp("s3"))
+    server.start()
+    try:
+        await server.wait()
+        server.make_bucket("lake")
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.fixture
+def bucket(object_store: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an empty prefix in S3; this process may use it."""
+    for name, value in object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    return f"s3://lake/{secrets.token_hex(4)}"
+
+
+@pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
     with ForkServer() as server:
         yield server
@@ -115,7 +137,14 @@ def make_pipeline(
     """
     made: list[Pipeline] = []
 
-    def make(source: Server, schema: str, /, tables: str = "*", **overrides: dict[str, Any]) -> Pipeline:
+    def make(
+        source: Server,
+        schema: str,
+        /,
+        tables: str = "*",
+        environment: Mapping[str, str] | None = None,
+        **overrides: dict[str, Any],
+    ) -> Pipeline:
         name = f"p{secrets.token_hex(4)}"
         reader = {"server_id": secrets.randbelow(2**31) + 1000} | _SHORT_LEASE
         sections = {"reader": reader, "publisher": _SHORT_LEASE}
@@ -128,7 +157,7 @@ def make_pipeline(
             name=name,
             include=(f"{schema}.{tables}",),
             overrides=sections,
-            launch=fork_server.spawn,
+            launch=with_environment(environment) if environment else fork_server.spawn,
         )
         made.append(pipeline)
         return pipeline

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from readers import Clock, Run, peak
 
+from common.dump_output import Folder
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.views import open_views
 from databus_core.settings import Settings
@@ -51,7 +52,7 @@ async def write(task: DumpTask, clock: Clock) -> int:
         state = await read_state(catalog, table)
         rule = publishing_rule(settings, state.table)
         assert rule
-        copy = TableCopy(settings.dumps, Path(task.folder), state, PublishedTable(settings, rule, state.table))
+        copy = TableCopy(settings.dumps, Folder(Path(task.folder)), state, PublishedTable(settings, rule, state.table))
         await copy.divide(catalog)
         views = await stack.enter_async_context(open_views(settings.source, host, task.connections))
         files = await write_tables([copy], views, catalog, limits_of(settings), Progress())

@@ -1,10 +1,10 @@
-"""The cluster and the object store of the session."""
+"""The cluster of the session."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
-from cluster.servers import ObjectStore, SparkCluster
+from cluster.servers import SparkCluster
 from common.waiting import eventually
 
 
@@ -16,13 +16,3 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spa
         yield cluster
     finally:
         cluster.kill()
-
-
-@pytest.fixture(scope="session")
-async def object_store(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ObjectStore]:
-    store = ObjectStore(tmp_path_factory.mktemp("s3"))
-    try:
-        await eventually(lambda: store.make_bucket("lake"), seconds=60)
-        yield store
-    finally:
-        store.kill()

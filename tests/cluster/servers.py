@@ -1,4 +1,4 @@
-"""A Spark cluster and a server with the API of S3, as processes on 127.0.0.1."""
+"""A Spark cluster, as processes on 127.0.0.1."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -7,7 +7,6 @@ from pathlib import Path
 import httpx
 import pyspark
 
-from devstack import jars
 from devstack.ports import HOST, free_ports
 from devstack.process import Process, spawn
 
@@ -76,31 +75,3 @@ def command_lines() -> list[bytes]:
         with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
             found.append(path.read_bytes())
     return found
-
-
-class ObjectStore:
-    """An S3 server whose objects are in memory."""
-
-    def __init__(self, folder: Path) -> None:
-        [self.port] = free_ports(1)
-        self.url = f"http://{HOST}:{self.port}"
-        properties = folder / "s3.properties"
-        properties.write_text(
-            f"s3proxy.endpoint={self.url}\ns3proxy.authorization=none\n"
-            "jclouds.provider=transient\njclouds.identity=any\njclouds.credential=any\n"
-        )
-        [jar] = jars.resolve(jars.POMS / "s3.xml").glob("*.jar")
-        command = [*_BOUND, jars.java("S3Proxy"), "-Xmx256m", "-jar", str(jar), "--properties", str(properties)]
-        self._process = spawn(command, folder / "s3.log")
-
-    async def make_bucket(self, name: str) -> bool:
-        """Create a bucket; return False if the server does not answer yet."""
-        try:
-            async with httpx.AsyncClient() as client:
-                (await client.put(f"{self.url}/{name}")).raise_for_status()
-        except httpx.TransportError:
-            return False
-        return True
-
-    def kill(self) -> None:
-        self._process.kill()

@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.servers import ObjectStore, SparkCluster, command_lines
+from cluster.servers import SparkCluster, command_lines
+from common.object_store import KEY, REGION, SECRET, ObjectStoreServer
 from common.spark import FEW_ROWS
 from common.waiting import eventually
 from databus_core.events import Action
@@ -77,13 +78,13 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """The settings of a lake."""
     if request.param == "file":
         return {"lake": (tmp_path / "a lake").as_uri(), "conf": SMALL}
-    store: ObjectStore = request.getfixturevalue("object_store")
+    store: ObjectStoreServer = request.getfixturevalue("object_store")
     s3a = {
         "endpoint": store.url,
-        "endpoint.region": "eu-central-1",
+        "endpoint.region": REGION,
         "path.style.access": True,
-        "access.key": "databus",
-        "secret.key": secrets.token_hex(8),
+        "access.key": KEY,
+        "secret.key": SECRET,
     }
     properties = {f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()}
     return {"lake": f"s3a://lake/{secrets.token_hex(3)}", "conf": SMALL | properties}

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from devstack.process import ENVIRONMENT, Process
+from devstack.process import ENVIRONMENT, Process, spawn
 
 _PRELOADED = ("databus-reader", "databus-publisher", "databus-dump-api")
 #: what services import when they first need it
@@ -54,6 +54,12 @@ class ForkServer:
             self._process.stdin.write(json.dumps([command, str(log)]) + "\n")
             self._process.stdin.flush()
             return Process.of(int(self._process.stdout.readline()))
+
+
+def with_environment(variables: Mapping[str, str]) -> Callable[[list[str], Path], Process]:
+    """Return a function that starts programs with these environment variables, without a fork."""
+    added = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items())]
+    return lambda command, log: spawn([*added, *command], log)
 
 
 def _serve() -> None:

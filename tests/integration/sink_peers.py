@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
+from common.dump_output import Folder
 from databus_binlog import Position
 from databus_core import names
 from databus_core.dead_letters import DeadLetter
@@ -242,7 +243,7 @@ class DumpServer:
         folder = self.folder / dump
         folder.mkdir()
         for (table, content), each in product(rows.items(), formats):
-            parts = PartWriter(folder, table, each, part_size)
+            parts = PartWriter(Folder(folder), table, each, part_size)
             for first in range(0, len(content), 2):
                 parts.write(content[first : first + 2])
             files += parts.close()

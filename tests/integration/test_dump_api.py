@@ -23,10 +23,10 @@ from databus_core.metrics import DUMP_DOWNLOADS
 from databus_core.names import dump_deletion_key, lease_key
 from databus_core.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
+from databus_dump_api.folder_store import FolderStore
 from databus_dump_api.leases import Leases
 from databus_dump_api.owners import Owners
 from databus_dump_api.problems import Problem
-from databus_dump_api.store import DumpStore
 from devstack import Server
 from integration.dump_api import Api, create_topic, path_of
 
@@ -294,7 +294,7 @@ async def test_a_download_has_a_lease_until_it_ends(api: Api, dump: dict[str, An
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api, tmp_path: Path) -> None:
     generator = random.Random(7)
-    store = DumpStore(tmp_path)
+    store = FolderStore(tmp_path)
     ever_succeeded = set()
     async with redis_client(api.settings.redis) as redis:
         name = api.settings.name
@@ -318,15 +318,15 @@ async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api,
 async def test_a_deletion_that_was_suspended_past_its_key_gives_a_leased_dump_back(
     api: Api, dump: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hide = DumpStore.hide
+    hide = FolderStore.hide
 
-    async def late_hide(store: DumpStore, dump: str) -> None:
+    async def late_hide(store: FolderStore, dump: str) -> None:
         async with redis_client(api.settings.redis) as redis:
             await redis.delete(dump_deletion_key(api.settings.name, dump))
         assert (await api.post(f"/v1/dumps/{dump}/leases")).status_code == 201
         await hide(store, dump)
 
-    monkeypatch.setattr(DumpStore, "hide", late_hide)
+    monkeypatch.setattr(FolderStore, "hide", late_hide)
     before = sorted(path.name for path in (tmp_path / dump["id"]).iterdir())
     assert (await api.delete(f"/v1/dumps/{dump['id']}")).status_code == 409
     assert sorted(path.name for path in (tmp_path / dump["id"]).iterdir()) == before

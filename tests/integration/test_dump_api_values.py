@@ -10,6 +10,7 @@ from pyarrow import parquet
 from common.binlog_rows import read_rows
 from common.column_types import tables
 from common.connections import Execute, printing
+from common.dump_output import Folder
 from databus_binlog import Position, Value
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.select import select
@@ -130,7 +131,7 @@ async def test_t25_snapshot_and_binlog_give_the_same_text_for_every_column_type(
         assert len(dumped) == table.rows
         assert dumped == logged[table.name]
         for file_format, read in (FileFormat.JSONL, rows_of_json), (FileFormat.PARQUET, rows_of_parquet):
-            parts = PartWriter(tmp_path, definition, file_format, 2**20)
+            parts = PartWriter(Folder(tmp_path), definition, file_format, 2**20)
             parts.write(dumped)
             [file] = parts.close()
             assert read((tmp_path / file.name).read_bytes()) == dumped
@@ -179,7 +180,7 @@ async def test_typed_parquet_has_the_values_that_the_server_has(
     await execute(TYPED)
     await execute(f"INSERT INTO t VALUES {TYPED_ROWS}")
     table, dumped = await snapshot(settings, schema, "t")
-    parts = PartWriter(tmp_path, table, FileFormat.PARQUET_TYPED, 2**20)
+    parts = PartWriter(Folder(tmp_path), table, FileFormat.PARQUET_TYPED, 2**20)
     parts.write(dumped)
     [file] = parts.close()
     found = parquet.read_table(tmp_path / file.name)

@@ -16,7 +16,7 @@ from databus_binlog import Position
 from databus_core.names import dump_owner_key, progress_topic
 from databus_core.progress import Progress, encode_progress
 from databus_core.redis_connection import redis_client
-from databus_dump_api.claims import Claim
+from databus_dump_api.folder_claim import FolderClaim
 from devstack import Server, Stack
 from integration.dump_api import Api, create_topic, produce
 
@@ -197,7 +197,7 @@ async def test_a_replica_that_lost_its_dump_stops_and_publishes_nothing(
     async with blocked():
         path = await start(api)
         dump = path.rpartition("/")[2]
-        claim = await asyncio.to_thread(Claim, tmp_path / dump)
+        claim = await asyncio.to_thread(FolderClaim, tmp_path / dump)
     other = await api.take_dump()  # so the worker has left the first one
     assert (await api.get(path)).json()["state"] == "running"
     claim.release()

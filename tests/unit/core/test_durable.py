@@ -8,7 +8,7 @@ import pytest
 
 from databus_core import durable
 from databus_core.manifest import Manifest, State
-from databus_dump_api.store import DumpStore
+from databus_dump_api.folder_store import FolderStore
 
 _ROOT = Path(__file__).parents[3]
 
@@ -65,7 +65,7 @@ def test_the_parent_of_each_new_folder_is_synced(target: Path, synced: Synced) -
 
 
 async def test_a_new_manifest_and_its_folder_are_synced(target: Path, synced: Synced) -> None:
-    store = DumpStore(target)
+    store = FolderStore(target)
     store.open()
     await store.add(Manifest(id="d", pipeline="p", state=State.PENDING, created=datetime.now(UTC)))
     folder = target / "d"

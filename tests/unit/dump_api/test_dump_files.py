@@ -18,12 +18,13 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
+from common.dump_output import Folder
 from databus_core.errors import FatalError
 from databus_core.events import Column, Row, Table
 from databus_core.manifest import FileFormat, Manifest, State
+from databus_dump_api.folder_store import FolderStore
 from databus_dump_api.parts import PartWriter
 from databus_dump_api.problems import StorageFull
-from databus_dump_api.store import DumpStore
 from databus_wire.packed_rows import PackedRows
 
 CREATED = datetime(2026, 11, 21, 11, 53, 46, tzinfo=UTC)
@@ -55,7 +56,7 @@ def names_in(folder: Path) -> list[str]:
 
 @both_formats
 def test_several_parts_together_contain_all_rows_in_order(tmp_path: Path, kind: FileFormat) -> None:
-    parts = PartWriter(tmp_path, ORDERS, kind, 3000 if kind is JSONL else 100)
+    parts = PartWriter(Folder(tmp_path), ORDERS, kind, 3000 if kind is JSONL else 100)
     rows: list[Row] = [[b"%d" % number, None] for number in range(100)]
     for row in rows:
         parts.write([row])
@@ -78,7 +79,7 @@ def test_packed_rows_and_lists_make_the_same_file(tmp_path: Path, strict: bool, 
     for number, given in enumerate((rows, PackedRows(msgspec.msgpack.encode(rows)))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        parts = PartWriter(folder, ORDERS, kind, 1, strict=strict)
+        parts = PartWriter(Folder(folder), ORDERS, kind, 1, strict=strict)
         parts.write(given)
         [file] = parts.close()
         contents.append((folder / file.name).read_bytes())
@@ -94,7 +95,7 @@ def test_parquet_files_have_the_table_s_columns_with_text_as_strings_and_any_byt
     ]
     table = Table(schema="shop", name="t", columns=tuple(columns))
     for strict, text in (False, "string"), (True, "binary"):
-        parts = PartWriter(tmp_path, table, PARQUET, 1, strict=strict)
+        parts = PartWriter(Folder(tmp_path), table, PARQUET, 1, strict=strict)
         rows: list[Row] = [[b"\xff", b"\0\xff"], [b"", None]]  # a column may have bytes that are no UTF-8
         parts.write(rows)
         [file] = parts.close()
@@ -106,7 +107,7 @@ def test_parquet_files_have_the_table_s_columns_with_text_as_strings_and_any_byt
 
 def test_rows_wait_in_memory_for_a_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("databus_dump_api.parquet._ROW_GROUP", 1000)
-    parts = PartWriter(tmp_path, ORDERS, PARQUET, 2**20)
+    parts = PartWriter(Folder(tmp_path), ORDERS, PARQUET, 2**20)
     for number in range(200):
         parts.write([[b"%d" % number, None]])
     [file] = parts.close()
@@ -124,7 +125,7 @@ def test_rows_wait_in_memory_for_a_row_group(tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_a_table_name_is_escaped_in_the_file_name(tmp_path: Path, name: str, file: str) -> None:
-    parts = PartWriter(tmp_path, Table(schema="shop", name=name, columns=ORDERS.columns), JSONL, 1)
+    parts = PartWriter(Folder(tmp_path), Table(schema="shop", name=name, columns=ORDERS.columns), JSONL, 1)
     parts.write([[b"1", None]])
     assert [found.name for found in parts.close()] == [file] == names_in(tmp_path)
 
@@ -133,23 +134,26 @@ def test_the_longest_table_names_give_different_file_names(tmp_path: Path) -> No
     names = ["客" * 64, "客" * 63 + "户"]
     written = []
     for name in names:
-        parts = PartWriter(tmp_path, Table(schema="店" * 64, name=name, columns=ORDERS.columns), JSONL, 1)
+        parts = PartWriter(Folder(tmp_path), Table(schema="店" * 64, name=name, columns=ORDERS.columns), JSONL, 1)
         parts.write([[b"1", None]])
         written += parts.close()
     assert len({file.name for file in written}) == 2
 
 
-def test_close_syncs_the_files_and_then_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_published_part_is_synced_and_then_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FolderStore(tmp_path)
+    await store.add(manifest(DUMP, State.RUNNING))
+    claim, _ = await store.claim(DUMP)
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
-    parts = PartWriter(tmp_path, ORDERS, JSONL, 1)
+    parts = PartWriter(claim, ORDERS, JSONL, 1)
     parts.write([[b"1", None]])
     (file,) = parts.close()
-    assert synced == [(tmp_path / file.name).stat().st_ino, tmp_path.stat().st_ino]
+    assert synced == [(tmp_path / DUMP / file.name).stat().st_ino, (tmp_path / DUMP).stat().st_ino]
 
 
 def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
-    assert PartWriter(tmp_path, ORDERS, JSONL, 1).close() == []
+    assert PartWriter(Folder(tmp_path), ORDERS, JSONL, 1).close() == []
     assert names_in(tmp_path) == []
 
 
@@ -157,8 +161,8 @@ def manifest(dump: str, state: State, age: int = 0) -> Manifest:
     return Manifest(id=dump, pipeline="shop", state=state, created=CREATED - timedelta(seconds=age))
 
 
-def reopen(root: Path) -> DumpStore:
-    store = DumpStore(root)
+def reopen(root: Path) -> FolderStore:
+    store = FolderStore(root)
     store.open()
     return store
 
@@ -166,20 +170,20 @@ def reopen(root: Path) -> DumpStore:
 @pytest.mark.parametrize("state", [State.PENDING, State.RUNNING])
 async def test_a_dump_that_has_not_ended_survives_a_restart(tmp_path: Path, state: State) -> None:
     """A worker takes it, or ends it when it is certain that no other replica takes it."""
-    await DumpStore(tmp_path).add(manifest(DUMP, state))
+    await FolderStore(tmp_path).add(manifest(DUMP, state))
     assert await reopen(tmp_path).get(DUMP) == manifest(DUMP, state)
 
 
 async def test_a_complete_dump_survives_a_restart(tmp_path: Path) -> None:
     complete = manifest(DUMP, State.COMPLETE)
-    await DumpStore(tmp_path).add(complete)
+    await FolderStore(tmp_path).add(complete)
     assert await reopen(tmp_path).get(DUMP) == complete
 
 
 async def test_an_interrupted_deletion_is_finished_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = DumpStore(tmp_path)
+    store = FolderStore(tmp_path)
     await store.add(manifest(DUMP, State.COMPLETE))
     (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"whole")
 
@@ -237,7 +241,7 @@ async def test_a_dump_is_not_ended_before_its_files_are_removed(
 
 @both_formats
 def test_a_part_that_does_not_fit_is_an_error_also_when_it_is_only_flushed(tmp_path: Path, kind: FileFormat) -> None:
-    parts = PartWriter(tmp_path, ORDERS, kind, 3000)
+    parts = PartWriter(Folder(tmp_path), ORDERS, kind, 3000)
     parts.write([[b"1", None]])
     assert parts._part
     file = parts._part.file
@@ -251,7 +255,7 @@ def test_a_part_that_does_not_fit_is_an_error_also_when_it_is_only_flushed(tmp_p
 
 @both_formats
 def test_an_abandoned_part_is_closed(tmp_path: Path, kind: FileFormat) -> None:
-    parts = PartWriter(tmp_path, ORDERS, kind, 3000)
+    parts = PartWriter(Folder(tmp_path), ORDERS, kind, 3000)
     parts.write([[b"1", None]])
     assert parts._part
     file = parts._part.file
@@ -263,7 +267,7 @@ def test_an_abandoned_part_is_closed(tmp_path: Path, kind: FileFormat) -> None:
 
 @pytest.mark.parametrize("damaged", [b'{"id": ', b'{"id": "\xff"}'])
 async def test_a_damaged_manifest_is_an_error(tmp_path: Path, damaged: bytes) -> None:
-    await DumpStore(tmp_path).add(manifest(DUMP, State.COMPLETE))
+    await FolderStore(tmp_path).add(manifest(DUMP, State.COMPLETE))
     (tmp_path / DUMP / "manifest.json").write_bytes(damaged)
     with pytest.raises(FatalError, match=rf"{DUMP}/manifest\.json: not a manifest"):
         reopen(tmp_path)
@@ -271,14 +275,14 @@ async def test_a_damaged_manifest_is_an_error(tmp_path: Path, damaged: bytes) ->
 
 async def test_other_folders_in_the_storage_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir(mode=0)
-    await DumpStore(tmp_path).add(manifest(DUMP, State.COMPLETE))
+    await FolderStore(tmp_path).add(manifest(DUMP, State.COMPLETE))
     shutil.copytree(tmp_path / DUMP, tmp_path / f"{DUMP}-copy")
     assert [found.id for found in await reopen(tmp_path).newest_first()] == [DUMP]
     assert len(names_in(tmp_path)) == 3
 
 
 async def test_dumps_are_listed_newest_first(tmp_path: Path) -> None:
-    store = DumpStore(tmp_path)
+    store = FolderStore(tmp_path)
     for dump, age in (("b", 2), ("c", 1), ("a", 3)):
         await store.add(manifest(dump, State.COMPLETE, age))
     assert [found.id for found in await store.newest_first()] == ["c", "b", "a"]

@@ -8,6 +8,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from common.dump_output import Folder
 from databus_core.errors import FatalError
 from databus_core.events import Column, Table
 from databus_core.manifest import FileFormat
@@ -23,7 +24,7 @@ def column(raw_type: str, *values: str) -> Column:
 
 def written(folder: Path, described: Column, *texts: bytes | None, strict: bool = False) -> pyarrow.ChunkedArray:
     table = Table(schema="shop", name="t", columns=(described,))
-    parts = PartWriter(folder, table, FileFormat.PARQUET_TYPED, 2**20, strict=strict)
+    parts = PartWriter(Folder(folder), table, FileFormat.PARQUET_TYPED, 2**20, strict=strict)
     try:
         parts.write([[text] for text in texts])
         [file] = parts.close()

@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from common.dump_output import Folder
 from common.waiting import eventually
 from databus_binlog.row_batch import RowBatch
 from databus_changes.snapshot.limits import ReadLimits
@@ -51,7 +52,7 @@ def copy_of(folder: Path, name: str, ranges: list[str]) -> TableCopy:
     column = Column(name="id", type="int", raw_type="int(11)")
     table = Table(schema="shop", name=name, columns=(column,), primary_key=(0,))
     state = TableState(table, "", 6, 100)
-    copy = TableCopy(SETTINGS.dumps, folder, state, PublishedTable(SETTINGS, Rule(match=["*.*"]), table))
+    copy = TableCopy(SETTINGS.dumps, Folder(folder), state, PublishedTable(SETTINGS, Rule(match=["*.*"]), table))
     copy.ranges = ranges
     return copy
 

@@ -2,14 +2,13 @@
 
 import asyncio
 import hashlib
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 from databus.block import Block
 from databus.bookmark import Bookmark
 from databus.change import Rows
-from databus.formats.databus import ClaimCheck, DatabusDecoder
+from databus.claim_checks import fetch
+from databus.formats.databus import DatabusDecoder
 from databus.formats.event import Event
 from databus.formats.others import DATABUS, OtherFormats
 from databus.merge import Record
@@ -19,7 +18,7 @@ from databus.source import Source
 from databus_binlog import Position
 from databus_core import names
 from databus_core.dead_letters import read_headers
-from databus_core.errors import ChangeMissing, ChangesLost, SchemaMismatch
+from databus_core.errors import ChangeMissing, SchemaMismatch
 from databus_core.kafka_compacted import read_latest
 from databus_core.settings.rules import DEFAULT_OUTPUT
 from databus_core.table_filter import TableFilter
@@ -80,7 +79,7 @@ class RecordReader:
         if statement and self._is_copy(sequence, statement, record.partition):
             return None
         if message.claim_check:
-            message = self._decoder.message(await asyncio.to_thread(_fetch, message.claim_check))
+            message = self._decoder.message(await asyncio.to_thread(fetch, message.claim_check))
         origin = Origin(
             sequence, position, record.timestamp, record.topic, record.partition, record.offset,
             is_snapshot=_is_marked(record), statement=statement,
@@ -93,7 +92,7 @@ class RecordReader:
         if claim := self._others.claim(value):
             if self._topic_of(claim.schema, claim.table) != record.topic:
                 return None
-            value = await asyncio.to_thread(_fetch, claim.claim_check)
+            value = await asyncio.to_thread(fetch, claim.claim_check)
         event = self._others.event(record.key, value)
         return event if event and self._is_read(event.rows, record) else None
 
@@ -160,16 +159,3 @@ def _digest(value: bytes) -> str:
 def _is_marked(record: Record) -> bool:
     """Return whether the header says that a backfill loaded the rows."""
     return any(name == names.SNAPSHOT_HEADER for name, _ in record.headers)
-
-
-def _fetch(check: ClaimCheck) -> bytes:
-    """Read a value that is stored outside of Kafka. Raises ChangesLost if it is not there, or differs."""
-    path = Path(unquote(urlsplit(check.url).path))
-    try:
-        value = path.read_bytes()
-    except OSError as error:
-        text = f"a value is stored in {path}, which cannot be read ({error.strerror}): mount publisher.claim_checks"
-        raise ChangesLost(text) from error
-    if hashlib.sha256(value).hexdigest() != check.sha256:
-        raise ChangesLost(f"the value in {path} is not the one that was published (SHA-256)")
-    return value

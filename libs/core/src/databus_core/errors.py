@@ -11,6 +11,7 @@ DatabusError
 │   ├── DumpApiUnavailable      dump-api cannot be reached
 │   ├── RulesDiffer             another service has other rules in publisher.routes
 │   ├── DiskUnavailable         a local folder cannot be written now
+│   ├── ObjectStoreUnavailable  S3 cannot be reached, or refuses a request
 │   ├── KubernetesUnavailable   the Kubernetes API cannot be reached
 │   ├── RegistryUnavailable     the schema registry cannot be reached
 │   ├── SparkUnavailable        no session can be opened on the Spark master
@@ -122,6 +123,12 @@ class DiskUnavailable(RetryableError):
     """A local folder cannot be written now, for instance because the disk is full."""
 
     dependency = "disk"
+
+
+class ObjectStoreUnavailable(RetryableError):
+    """S3 cannot be reached, or refuses a request."""
+
+    dependency = "s3"
 
 
 class KubernetesUnavailable(RetryableError):

@@ -24,6 +24,7 @@ from databus_core.settings import Settings
 from databus_dump_api import app
 from databus_dump_api.access import require_protection
 from databus_dump_api.dumps import DumpManager
+from databus_dump_api.folder_store import FolderStore
 from databus_dump_api.idempotency import IdempotentRequests
 from databus_dump_api.leases import Leases
 from databus_dump_api.owners import Owners
@@ -124,7 +125,13 @@ async def _check_needs(settings: Settings) -> None:
 
 
 def _store(settings: Settings) -> DumpStore:
-    return DumpStore(Path(unquote(urlsplit(settings.dumps.storage).path)))
+    url = settings.dumps.storage
+    if url.startswith("s3:"):
+        # Only a store in S3 needs the library.
+        from databus_dump_api.bucket_store import BucketStore  # noqa: PLC0415
+
+        return BucketStore(url)
+    return FolderStore(Path(unquote(urlsplit(url).path)))
 
 
 def main() -> None:

@@ -153,8 +153,7 @@ def router(dumps: DumpManager, requests: IdempotentRequests, lease_ttl: float) -
     @routes.head("/{dump}/files/{name}", include_in_schema=False)
     async def download(dump: DumpId, name: FileName) -> Response:
         """Stream a file of a complete dump, or a `Range` of it. The download has a lease of its own."""
-        path, file = await dumps.file(dump, name)
-        return Download(dumps, dump, path, file, lease_ttl)
+        return Download(dumps, dump, await dumps.file(dump, name), lease_ttl)
 
     @routes.post(
         "/{dump}/leases",

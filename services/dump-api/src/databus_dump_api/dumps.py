@@ -6,10 +6,10 @@ for leases, once more after the dump is hidden. Whichever comes second sees the 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -21,7 +21,6 @@ from databus_core.manifest import DumpFile, Manifest, State
 from databus_core.metrics import DUMPS, LEASE_CONFLICTS
 from databus_core.pipeline_host import connect_pipeline_host
 from databus_core.settings import Settings
-from databus_dump_api.claims import ClaimLost
 from databus_dump_api.leases import Leases
 from databus_dump_api.owners import Owners
 from databus_dump_api.problems import (
@@ -32,10 +31,12 @@ from databus_dump_api.problems import (
     UnknownFile,
     UnknownLease,
 )
-from databus_dump_api.store import DumpStore
+from databus_dump_api.store import ClaimLost, DumpStore
 from databus_dump_api.tables import find_tables
 
 log = get_logger(__name__)
+
+Reading: TypeAlias = AbstractAsyncContextManager[AsyncIterator[bytes]]
 
 #: limit of requests that are being accepted or whose dumps are pending
 _MAX_WAITING = 10
@@ -115,12 +116,18 @@ class DumpManager:
                 return msgspec.structs.replace(manifest, progress=await self._owners.progress(manifest.id))
         return manifest
 
-    async def file(self, dump: str, name: str) -> tuple[Path, DumpFile]:
-        """Look a file up in the manifest, never on disk. Raises UnknownDump, NotComplete or UnknownFile."""
+    async def file(self, dump: str, name: str) -> DumpFile:
+        """Look a file up in the manifest, never in the storage. Raises UnknownDump, NotComplete or UnknownFile."""
         for file in (await self._readable(dump)).files:
             if file.name == name:
-                return self._store.folder(dump) / file.name, file
+                return file
         raise UnknownFile(f"dump {dump} has no file {name}")
+
+    def reading(
+        self, dump: str, file: DumpFile, start: int, stop: int
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Open a file, and give its bytes from `start` to before `stop`, in chunks."""
+        return self._store.reading(dump, file, start, stop)
 
     async def cancel(self, dump: str) -> Manifest:
         """Cancel a dump that has not ended; its files are removed. Raises UnknownDump, InUse or ClaimLost."""

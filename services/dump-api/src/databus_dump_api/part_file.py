@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from databus_core import durable
-from databus_dump_api.store import storage_errors
+from databus_dump_api.storage_errors import storage_errors
 
 
 class PartFile:

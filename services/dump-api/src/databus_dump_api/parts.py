@@ -3,16 +3,14 @@
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Protocol
 
-from databus_core import durable
 from databus_core.events import Row, Table
 from databus_core.manifest import DumpFile, FileFormat
 from databus_dump_api.json_lines import JsonLinesPart, RecordsPart
 from databus_dump_api.parquet import ParquetPart
 from databus_dump_api.part_file import PartFile
-from databus_dump_api.store import storage_errors
+from databus_dump_api.store import Output
 
 #: file names are limited to 255 bytes; the rest is for the part number and the suffix
 _LONGEST_STEM = 200
@@ -40,12 +38,12 @@ class PartWriter:
 
     prefix: text before the number in a file's name.
 
-    All methods block, and raise StorageFull or StorageUnavailable. The files are durable once `close` has returned.
+    A part is published when it ends. All methods block, and raise ClaimLost, StorageFull, or errors of the storage.
     """
 
     def __init__(
         self,
-        folder: Path,
+        output: Output,
         table: Table,
         file_format: FileFormat,
         size: int,
@@ -53,7 +51,7 @@ class PartWriter:
         strict: bool = False,
         prefix: str = "",
     ) -> None:
-        self._folder = folder
+        self._output = output
         self._table = table
         self._format = file_format
         self._size = size
@@ -77,7 +75,7 @@ class PartWriter:
     def _write(self, content: Sequence[Row] | Sequence[bytes], count: int) -> None:
         if self._part is None:
             name = f"{self._stem}{len(self._closed) + 1:05d}.{self._suffix}"
-            file = PartFile(self._folder / name)
+            file = PartFile(self._output.folder / name)
             self._part = _new_part(file, self._table, self._format, strict=self._strict)
         self._part.write(content)
         self._rows += count
@@ -88,8 +86,6 @@ class PartWriter:
         """Finish the last part and describe all parts; a table without rows has none."""
         if self._part is not None:
             self._end_part(self._part)
-        with storage_errors(self._folder):
-            durable.sync_folder(self._folder)
         return self._closed
 
     def abandon(self) -> None:
@@ -109,7 +105,7 @@ class PartWriter:
             sha256=part.file.sha256,
             strict=self._strict,
         )
-        self._closed.append(described)
+        self._closed.append(self._output.publish(described))
         self._part, self._rows = None, 0
 
 

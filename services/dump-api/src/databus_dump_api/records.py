@@ -5,7 +5,7 @@ They are made when all rows have been read: only then it is known which rows are
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from databus_core.runtime import uninterrupted
 from databus_core.settings import Settings
 from databus_core.settings.rules import default_rule
 from databus_dump_api.parts import PartWriter
+from databus_dump_api.store import Output
 from databus_messages.formats.base import Format, MessageSource, SnapshotRows
 from databus_messages.formats.canal_json import CanalJson
 from databus_messages.formats.debezium.json import DebeziumJson
@@ -32,8 +33,8 @@ _FORMATS: dict[FileFormat, type[Format[Any]]] = {
 }
 
 
-async def write_records(settings: Settings, manifest: Manifest, folder: Path) -> list[DumpFile]:
-    """Write the files of a dump, whose JSON lines are in `folder`, in each of the publisher's formats that are chosen.
+async def write_records(settings: Settings, manifest: Manifest, output: Output) -> list[DumpFile]:
+    """Write the files of a dump, whose JSON lines are published, in each of the publisher's formats that are chosen.
 
     Raises PoisonError for a value that a format cannot express, FatalError for tables with `compat: strict`.
     """
@@ -44,15 +45,16 @@ async def write_records(settings: Settings, manifest: Manifest, folder: Path) ->
             "dumps.formats, or request a dump without these tables"
         )
     try:
-        return [file for each in wanted for file in await _write(settings, manifest, folder, each)]
+        return [file for each in wanted for file in await _write(settings, manifest, output, each)]
     except DumpUnusable as error:
         raise FatalError(f"{error} (or without {', '.join(wanted)} in dumps.formats)") from error
 
 
-async def _write(settings: Settings, manifest: Manifest, folder: Path, file_format: FileFormat) -> list[DumpFile]:
+async def _write(settings: Settings, manifest: Manifest, output: Output, file_format: FileFormat) -> list[DumpFile]:
     @asynccontextmanager
     async def local(file: DumpFile) -> AsyncIterator[Path]:
-        yield folder / file.name
+        with ExitStack() as downloaded:
+            yield await asyncio.to_thread(downloaded.enter_context, output.local(file))
 
     files: list[DumpFile] = []
     parts: PartWriter | None = None
@@ -60,7 +62,7 @@ async def _write(settings: Settings, manifest: Manifest, folder: Path, file_form
         async with aclosing(snapshots(manifest, manifest.tables, local)) as rows:
             async for snapshot in rows:
                 if parts is None:
-                    parts = PartWriter(folder, snapshot.table, file_format, settings.dumps.part_size)
+                    parts = PartWriter(output, snapshot.table, file_format, settings.dumps.part_size)
                     encoder = _encoder(settings, manifest, snapshot.table, file_format)
                 await uninterrupted(asyncio.to_thread(_encode, encoder, snapshot, parts))
                 if snapshot.last_of_table:

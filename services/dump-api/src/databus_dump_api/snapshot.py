@@ -8,7 +8,6 @@ the dump.
 """
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
@@ -28,6 +27,7 @@ from databus_core.settings import Settings
 from databus_dump_api.progress import Progress
 from databus_dump_api.records import write_records
 from databus_dump_api.rows import write_tables
+from databus_dump_api.store import Output
 from databus_dump_api.table_copy import TableCopy
 from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, table_topics
 
@@ -41,8 +41,8 @@ _CATALOG_SESSION = {
 }
 
 
-async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Progress) -> Manifest:
-    """Write all files of a dump into `folder`, count its rows, and return its complete manifest."""
+async def take(settings: Settings, manifest: Manifest, output: Output, counted: Progress) -> Manifest:
+    """Write all files of a dump to `output`, count its rows, and return its complete manifest."""
     topics = (table_topics(settings, table) for table in manifest.tables)
     letters = names.dead_letter_topic(settings.name)
     offsets = await end_offsets(settings, {letters}.union(*topics))
@@ -57,7 +57,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Pr
             for table in (state.table for state in states)
         ]
         published = [_published(settings, table) for table in tables]
-        copies = [TableCopy(settings.dumps, folder, *each) for each in zip(states, published, strict=True)]
+        copies = [TableCopy(settings.dumps, output, *each) for each in zip(states, published, strict=True)]
         for copy in copies:
             await copy.divide(catalog)
         counted.begin(sum(state.estimated_rows for state in states))
@@ -79,7 +79,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path, counted: Pr
         tables=tuple(shown.table for shown in published),
         files=tuple(files),
     )
-    return msgspec.structs.replace(complete, files=(*files, *await write_records(settings, complete, folder)))
+    return msgspec.structs.replace(complete, files=(*files, *await write_records(settings, complete, output)))
 
 
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:

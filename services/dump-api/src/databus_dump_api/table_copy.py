@@ -3,13 +3,12 @@
 The files of a range have numbers of their own. The manifest lists the ranges in the order of the key.
 """
 
-from pathlib import Path
-
 from databus_binlog.session import Session
 from databus_changes.snapshot.ranges import key_ranges
 from databus_core.manifest import DumpFile, FileFormat
 from databus_core.settings import Dumps
 from databus_dump_api.parts import PartWriter
+from databus_dump_api.store import Output
 from databus_dump_api.tables import PublishedTable, TableState
 
 #: bytes of a range. InnoDB may estimate twice as much as there is.
@@ -23,9 +22,9 @@ _PARQUET_PART = 128 * 2**20
 class TableCopy:
     """The ranges and the files of a table."""
 
-    def __init__(self, settings: Dumps, folder: Path, state: TableState, published: PublishedTable) -> None:
+    def __init__(self, settings: Dumps, output: Output, state: TableState, published: PublishedTable) -> None:
         self._settings = settings
-        self._folder = folder
+        self._output = output
         self.state = state
         self.published = published
         #: SQL conditions, in the order of the key; an empty one is for all rows
@@ -43,7 +42,7 @@ class TableCopy:
         """Make a writer for each format of a range's files."""
         prefix = f"{number + 1:05d}." if len(self.ranges) > 1 else ""
         return [
-            PartWriter(self._folder, self.published.table, each, size, strict=self.published.strict, prefix=prefix)
+            PartWriter(self._output, self.published.table, each, size, strict=self.published.strict, prefix=prefix)
             for each, size in _part_sizes(self._settings).items()
         ]
 

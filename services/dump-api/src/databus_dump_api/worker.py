@@ -6,11 +6,9 @@ without an owner has lost it: the replica was killed or stopped. Any replica fai
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,10 +22,9 @@ from databus_core.manifest import Manifest, State
 from databus_core.metrics import DUMPS
 from databus_core.settings import Settings
 from databus_dump_api import snapshot
-from databus_dump_api.claims import Claim, ClaimLost
 from databus_dump_api.owners import Owners
 from databus_dump_api.progress import Progress
-from databus_dump_api.store import DumpStore
+from databus_dump_api.store import Claim, ClaimLost, DumpStore
 
 log = get_logger(__name__)
 
@@ -138,7 +135,7 @@ class Worker:
     async def _snapshot(self, owned: _Owned, manifest: Manifest) -> Manifest:
         """Write the dump's files while it is owned. Raises ClaimLost when it is not any more."""
         progress = Progress()
-        taking = asyncio.create_task(snapshot.take(self._settings, manifest, owned.claim.folder, progress))
+        taking = asyncio.create_task(snapshot.take(self._settings, manifest, owned.claim, progress))
         holding = asyncio.create_task(self._hold(owned, progress))
         try:
             await asyncio.wait({taking, holding}, return_when=asyncio.FIRST_COMPLETED)
@@ -154,8 +151,8 @@ class Worker:
 
     async def _hold(self, owned: _Owned, progress: Progress) -> None:
         """Renew the ownership and publish the progress, until the claim or the ownership is lost."""
-        while await asyncio.to_thread(lambda: owned.claim.held):
-            size = await asyncio.to_thread(_size, owned.claim.folder)
+        while await _is_held(owned.claim):
+            size = await asyncio.to_thread(owned.claim.size)
             # While Redis is unavailable, nobody else can become the owner.
             with suppress(RetryableError, TimeoutError):
                 async with asyncio.timeout(_ATTEMPT_SECONDS):
@@ -178,13 +175,11 @@ def _log_stopped() -> None:
     log.info(LogEvent.DUMP_STOPPED, "the dump was cancelled, or ended by another replica")
 
 
-def _size(folder: Path) -> int:
-    """Return the bytes of all files in a folder, which may be removed meanwhile."""
-    try:
-        with os.scandir(folder) as files:
-            return sum(file.stat().st_size for file in files)
-    except FileNotFoundError:
-        return 0
+async def _is_held(claim: Claim) -> bool:
+    """Return whether a claim is held, as far as is known: a writer that has lost it changes nothing."""
+    with suppress(RetryableError):
+        return await asyncio.to_thread(lambda: claim.held)
+    return True
 
 
 async def _end(task: "asyncio.Task[Any]") -> None:

@@ -11,13 +11,13 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from databus_core.settings.faults import shown_text
 from databus_core.settings.values import (
     Duration,
-    FileUrl,
     HostPort,
     HttpUrl,
     Interval,
     Name,
     Section,
     Size,
+    StorageUrl,
     TablePattern,
 )
 
@@ -108,8 +108,8 @@ def _require_different_names(entries: list[ApiKey] | list[Schedule]) -> list[Api
 class Dumps(Section):
     """The service that takes snapshots."""
 
-    storage: FileUrl = "file:///var/lib/databus/dumps"
-    """Folder of the dumps. Replicas of the dump API share it."""
+    storage: StorageUrl = "file:///var/lib/databus/dumps"
+    """Folder of the dumps, or `s3://bucket/prefix`. Replicas of the dump API share it."""
     keep: Annotated[int, Field(ge=1)] = 3
     """Complete dumps to keep of each set of tables. Older ones that nobody reads are deleted."""
     keep_for: Interval = 0

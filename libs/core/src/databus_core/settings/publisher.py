@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from databus_core.settings.rules import PartitionBy, Rule
 from databus_core.settings.services import Election
 from databus_core.settings.topics import TopicTemplate
-from databus_core.settings.values import Duration, FileUrl, HostPort, Section, TopicSetting
+from databus_core.settings.values import Duration, HostPort, Section, StorageUrl, TopicSetting
 
 #: options with which a format publishes the statements that changed rows
 _STATEMENT_OPTIONS = ("include_query", "output_row_query")
@@ -53,8 +53,8 @@ class Publisher(Section):
     """What happens to a record that its topic does not accept or that cannot be encoded."""
     publish_partial: bool = False
     """Whether updates and deletes that lack BLOB and TEXT values (`binlog_row_image=NOBLOB`) are published."""
-    claim_checks: FileUrl = "file:///var/lib/databus/claim-checks"
-    """Folder of the values stored as files with `oversize: claim_check`."""
+    claim_checks: StorageUrl = "file:///var/lib/databus/claim-checks"
+    """Folder, or `s3://bucket/prefix`, of the values stored as files with `oversize: claim_check`."""
     election: Election = Election()
     """The election among replicas of the publisher."""
     listen: HostPort = "127.0.0.1:9102"

@@ -107,10 +107,13 @@ HttpUrl = Annotated[
     _require(r"https?://[^\s/]+(/\S*)?", "a URL that begins with http:// or https://, for example http://host:8080"),
     Field(title="URL"),
 ]
-FileUrl = Annotated[
+StorageUrl = Annotated[
     str,
-    _require(r"file:///.*", "a folder as a URL, for example file:///var/lib/databus/data"),
-    Field(title="`file:///` URL"),
+    _require(
+        r"file:///.*|s3://[a-z0-9][a-z0-9.-]+(/\S*)?",
+        "a folder as a URL, for example file:///var/lib/databus/data or s3://bucket/prefix",
+    ),
+    Field(title="`file:///` or `s3://` URL"),
 ]
 HadoopUrl = Annotated[
     str,
