@@ -1,4 +1,5 @@
-# The image of one service: docker build --build-arg SERVICE=reader .   (reader, publisher, dump-api or spark-sink)
+# The image of one program: docker build --build-arg SERVICE=reader .   (reader, publisher, dump-api, spark-sink, or cli:
+# the command `databus` and the Python client)
 ARG SERVICE=reader
 
 # ---- build stages: the image gets only wheels, jars and the JRE of them ----
@@ -23,10 +24,12 @@ COPY libs/core libs/core
 COPY libs/changes libs/changes
 COPY libs/messages libs/messages
 COPY libs/spark libs/spark
-RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/core ./libs/changes ./libs/messages ./libs/spark
+COPY libs/client libs/client
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/core ./libs/changes ./libs/messages ./libs/spark ./libs/client
 ARG SERVICE
-COPY services/${SERVICE} services/${SERVICE}
-RUN pip wheel --no-build-isolation --no-deps -w /wheels ./services/${SERVICE}
+# services/reader, …, libs/cli
+COPY */${SERVICE} program
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./program
 
 FROM python:3.13-slim AS jars
 RUN apt-get update && apt-get install -y --no-install-recommends maven && rm -rf /var/lib/apt/lists/*
@@ -37,7 +40,7 @@ FROM eclipse-temurin:17-jre AS jre
 # In some versions of this base image the JRE has links to files elsewhere: -L copies these files.
 RUN cp -RL /opt/java/openjdk /jre
 
-# ---- the image: one stage per service ----
+# ---- the image: one stage per program ----
 FROM python:3.13-slim AS runtime
 RUN useradd --uid 10001 --user-group --no-log-init --create-home --home-dir /var/lib/databus databus \
  && install -d -o databus -g databus /var/lib/databus/dumps /var/lib/databus/lake /var/lib/databus/claim-checks
@@ -66,8 +69,12 @@ COPY services/spark-sink/src/databus_spark_sink/__main__.py /opt/databus/main.py
 ENTRYPOINT ["/opt/databus/entrypoint.sh"]
 EXPOSE 9103
 
+# Without an entrypoint, because it is also for programs of users: docker run IMAGE databus status, docker run IMAGE python …
+FROM runtime AS cli
+CMD ["databus", "--help"]
+
 # Dependencies and code are separate layers: a new version of the code leaves the large layer of dependencies unchanged.
-# The second pip installs the service, and of our libraries those that it needs.
+# The second pip installs the program, and of our libraries those that it needs.
 FROM ${SERVICE}
 ARG SERVICE
 RUN --mount=type=bind,from=dependencies,source=/wheels,target=/wheels \

@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 MEMBERS := $(wildcard libs/* services/*)
-IMAGES := reader publisher dump-api spark-sink
+IMAGES := reader publisher dump-api spark-sink cli
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
@@ -53,7 +53,7 @@ fmt: setup ## Format the code, and fix what the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-images: ## Build the images of the services
+images: ## Build the images of the services and of the command `databus`
 	for image in $(IMAGES); do docker build --build-arg SERVICE=$$image --build-arg VERSION=$(VERSION) -t databus-$$image:$(VERSION) .; done
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
@@ -134,7 +134,6 @@ lock: $(VENV)/uv ## Update all dependencies and write the lock files in requirem
 	$(UV) export $(EXPORT) --all-packages --all-groups --no-group site -o requirements/dev.txt
 	$(UV) export $(EXPORT) --only-group site -o requirements/site.txt
 	for image in $(IMAGES); do $(UV) export $(EXPORT) --package databus-$$image --no-dev -o requirements/$$image.txt; done
-	$(UV) export $(EXPORT) --package databus-cli --no-dev -o requirements/cli.txt
 	$(UV) export $(EXPORT) --only-group build -o requirements/build.txt
 EXPORT := --quiet --frozen --no-emit-workspace --no-header --format requirements-txt
 

@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 #: page that shows a part of the navigation → caption → pages, in order
 NAVIGATION = {
     "README": {
-        "Tutorials": ["docs/tutorial/*"],
+        "Tutorials": ["docs/tutorial/first-pipeline", "docs/tutorial/first-replica", "docs/tutorial/*"],
         "How-to guides": ["docs/guide/tasks", "docs/guide/deploy", "docs/guide/*"],
         "Reference": ["docs/reference/*", "The Helm chart <charts/databus/README>", "libs/*/README"],
         "Explanation": ["docs/explanation/guarantees", "docs/explanation/path-of-a-row", "docs/explanation/*"],
