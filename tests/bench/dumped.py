@@ -14,9 +14,9 @@ from databus_changes.catalog import read_table
 from databus_changes.snapshot.views import open_views
 from databus_core.settings import Settings
 from databus_core.source_connection import connect_source
+from databus_dump_api.preparation import limits_of
 from databus_dump_api.progress import Progress
 from databus_dump_api.rows import write_tables
-from databus_dump_api.snapshot import limits_of
 from databus_dump_api.table_copy import TableCopy
 from databus_dump_api.tables import PublishedTable, publishing_rule, read_state
 

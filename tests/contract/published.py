@@ -53,7 +53,7 @@ class Published(NamedTuple):
             Source(settings, None, ["*.*"], topics), Bookmark(pipeline="p", tables=["*.*"], offsets={})
         )
         for record in self._records(settings):
-            if block := await reader.block(sequence_of(record), record):
+            for block in await reader.blocks(sequence_of(record), record):
                 yield block
 
     def _records(self, settings: Settings) -> Iterator[ConsumerRecord[Any, Any]]:

@@ -33,9 +33,8 @@ from integration.dump_api import Api, create_topic, produce
 # T13: commits at any moment between opening the snapshot and reading its binlog position
 @pytest.mark.parametrize("dumps", [1, pytest.param(50, marks=pytest.mark.slow)])
 async def test_t13_a_snapshot_is_consistent_and_exactly_at_its_position(
-    api: Api, source: Server, schema: str, monkeypatch: pytest.MonkeyPatch, dumps: int
+    serve: Callable[..., Any], source: Server, schema: str, dumps: int
 ) -> None:
-    monkeypatch.setattr("databus_dump_api.table_copy._RANGE", 300_000)  # `accounts` is read in ranges by two sessions
     async with connected(source) as execute:
         await execute(f"USE {schema}")
         await execute("CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL, note TEXT)")
@@ -48,14 +47,15 @@ async def test_t13_a_snapshot_is_consistent_and_exactly_at_its_position(
     writer = asyncio.create_task(transfer(source, schema, started, stop))
     await started.wait()
     logged = []
-    for _ in range(dumps):
-        manifest = await api.take_dump()
-        logged.append((manifest["position"], await consistent_log(api, manifest, schema)))
-    stop.set()
-    last = await writer
-    for position, count in logged:
-        assert await logged_after(api.settings, position) == list(range(count + 1, last + 1))
-        assert count < last
+    async with serve(dumps={"chunk_size": 300_000}) as api:  # `accounts` is read in ranges by two sessions
+        for _ in range(dumps):
+            manifest = await api.take_dump()
+            logged.append((manifest["position"], await consistent_log(api, manifest, schema)))
+        stop.set()
+        last = await writer
+        for position, count in logged:
+            assert await logged_after(api.settings, position) == list(range(count + 1, last + 1))
+            assert count < last
 
 
 async def consistent_log(api: Api, manifest: dict[str, Any], schema: str) -> int:

@@ -18,7 +18,7 @@ from databus_core.errors import DatabusError, InvalidSettings, KafkaUnavailable
 from databus_core.kafka_client import admin
 from databus_core.kafka_history import read_history
 from databus_core.settings import Kafka, Settings
-from databus_dump_api.snapshot import end_offsets
+from databus_dump_api.preparation import end_offsets
 from databus_publisher.producer import open_producer
 from databus_publisher.topics import open_topics
 from devstack import Server

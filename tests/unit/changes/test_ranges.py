@@ -8,7 +8,7 @@ import pytest
 
 from databus_binlog.session import Session
 from databus_changes.snapshot import ranges
-from databus_changes.snapshot.ranges import key_ranges
+from databus_changes.snapshot.ranges import KeyRange, key_ranges
 from databus_core.events import Column, Table
 
 COLUMNS = (Column(name="id", type="bigint", raw_type="bigint(20)"), Column(name="n", type="char", raw_type="char(9)"))
@@ -33,7 +33,7 @@ class Server:
         return []
 
 
-async def ranges_of(server: Server, *key: int) -> list[str]:
+async def ranges_of(server: Server, *key: int) -> list[KeyRange]:
     table = Table(schema="shop", name="t", columns=COLUMNS, primary_key=key)
     return await key_ranges(cast(Session, server), table, 1000)
 
@@ -44,10 +44,16 @@ async def test_gaps_cost_few_estimates() -> None:
     found = await ranges_of(server, 0)
     assert 100 <= len(found) <= 250
     assert server.estimates < 1000
-    assert re.fullmatch(r"`id` < \d+", found[0])
-    bounds = [int(each.rpartition(" ")[2]) for each in found[:-1]]
-    assert bounds == sorted(bounds)
-    assert found[-1] == f"`id` >= {bounds[-1]}"
+    bounds = [each.low for each in found[1:]]
+    assert bounds == sorted(bounds) == [each.high for each in found[:-1]]
+    assert found[0].low is found[-1].high is None
+
+
+def test_the_condition_of_a_range() -> None:
+    table = Table(schema="shop", name="t", columns=COLUMNS, primary_key=(0,))
+    limits = [(None, None), (None, 5), (-3, 5), (5, None)]
+    conditions = ["", "`id` < 5", "`id` >= -3 AND `id` < 5", "`id` >= 5"]
+    assert [KeyRange(*each).condition(table) for each in limits] == conditions
 
 
 async def test_estimates_that_do_not_get_smaller_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,5 +66,5 @@ async def test_estimates_that_do_not_get_smaller_end(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("key", [(), (1,), (1, 0)])
 async def test_other_keys_are_not_divided(key: tuple[int, ...]) -> None:
     server = Server(lambda low, high: 10**6)
-    assert await ranges_of(server, *key) == [""]
+    assert await ranges_of(server, *key) == [KeyRange()]
     assert server.estimates == 0

@@ -59,20 +59,20 @@ def options(**given: Any) -> OtherFormats:
     ],
 )
 async def test_records_that_are_not_about_a_table_are_skipped(value: dict[str, Any]) -> None:
-    assert await reader().block(SEQUENCE, record(value)) is None
+    assert await reader().blocks(SEQUENCE, record(value)) == []
 
 
 async def test_records_of_other_tables_and_of_other_outputs_are_skipped() -> None:
-    assert await reader().block(SEQUENCE, record(MAXWELL)) is not None
-    assert await reader().block(SEQUENCE, record(MAXWELL | {"database": "crm"}, "p.crm.t")) is None
-    assert await reader().block(SEQUENCE, record(MAXWELL, "p.shop.t.copy")) is None
+    assert await reader().blocks(SEQUENCE, record(MAXWELL)) != []
+    assert await reader().blocks(SEQUENCE, record(MAXWELL | {"database": "crm"}, "p.crm.t")) == []
+    assert await reader().blocks(SEQUENCE, record(MAXWELL, "p.shop.t.copy")) == []
 
 
 async def test_a_record_in_no_known_format_is_an_error() -> None:
     with pytest.raises(SchemaMismatch, match="offset 5: a record is in none of the formats that"):
-        await reader().block(SEQUENCE, record({"logtype": "mysqlbinlog"}))
+        await reader().blocks(SEQUENCE, record({"logtype": "mysqlbinlog"}))
     with pytest.raises(SchemaMismatch, match="is not a message of format maxwell-json"):
-        await reader().block(SEQUENCE, record(b'{"database":'))
+        await reader().blocks(SEQUENCE, record(b'{"database":'))
 
 
 async def test_a_value_that_was_too_large_is_fetched(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ async def test_a_value_that_was_too_large_is_fetched(tmp_path: Path) -> None:
     (tmp_path / "value").write_bytes(stored)
     check = {"url": (tmp_path / "value").as_uri(), "bytes": 9, "sha256": hashlib.sha256(stored).hexdigest()}
     claim = {"schema": "shop", "table": "t", "action": "insert", "claim_check": check}
-    block = await reader().block(SEQUENCE, record(claim))
+    [block] = await reader().blocks(SEQUENCE, record(claim))
     assert block
     assert [block.rows.values(image) for image in block.images] == [{"id": 1}]
-    assert await reader().block(SEQUENCE, record(claim, "p.crm.t")) is None
+    assert await reader().blocks(SEQUENCE, record(claim, "p.crm.t")) == []
 
 
 async def test_the_event_at_the_position_of_a_snapshot_is_after_it() -> None:
@@ -91,14 +91,14 @@ async def test_the_event_at_the_position_of_a_snapshot_is_after_it() -> None:
     join = Join(Position("", "b.000002", 100), int(SEQUENCE[:16]))
 
     async def is_delivered(position: str) -> bool:
-        return await reader(join).block(SEQUENCE, record(MAXWELL | {"position": position})) is not None
+        return await reader(join).blocks(SEQUENCE, record(MAXWELL | {"position": position})) != []
 
     assert [await is_delivered(each) for each in ("b.000001:200", "b.000002:99")] == [False, False]
     assert [await is_delivered(each) for each in ("b.000002:100", "b.000003:4")] == [True, True]
     with pytest.raises(InvalidSettings, match=r"a record of transaction \d+ has no position"):
-        await reader(join).block(SEQUENCE, record(MAXWELL | {"type": "bootstrap-insert"}))
+        await reader(join).blocks(SEQUENCE, record(MAXWELL | {"type": "bootstrap-insert"}))
     behind = Join(join.position, int(SEQUENCE[:16]) - 1)
-    assert await reader(behind).block(SEQUENCE, record(MAXWELL)) is not None
+    assert await reader(behind).blocks(SEQUENCE, record(MAXWELL)) != []
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def is_read(
     key = json.dumps({"Pos": {"Name": "b.000001", "Pos": position}, "Action": "DML"}).encode()
     value, place = json.dumps(message).encode(), ("p.shop.t", partition, 7, 0, 0)
     record = ConsumerRecord(*place, key, value, None, 0, 0, ())
-    return await by.block(f"{transaction:016d}-0000000001" if transaction else "", record) is not None
+    return bool(await by.blocks(f"{transaction:016d}-0000000001" if transaction else "", record))
 
 
 async def test_a_topic_that_is_new_in_a_transaction_of_which_a_part_is_done_is_read() -> None:

@@ -12,6 +12,7 @@ from common.dump_output import Folder
 from common.waiting import eventually
 from databus_binlog.row_batch import RowBatch
 from databus_changes.snapshot.limits import ReadLimits
+from databus_changes.snapshot.ranges import KeyRange
 from databus_core.errors import SourceUnavailable
 from databus_core.events import Column, Table
 from databus_core.manifest import DumpFile
@@ -48,7 +49,7 @@ class FakeView:
         self.released += 1
 
 
-def copy_of(folder: Path, name: str, ranges: list[str]) -> TableCopy:
+def copy_of(folder: Path, name: str, ranges: list[KeyRange]) -> TableCopy:
     column = Column(name="id", type="int", raw_type="int(11)")
     table = Table(schema="shop", name=name, columns=(column,), primary_key=(0,))
     state = TableState(table, "", 6, 100)
@@ -81,7 +82,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_files_are_listed_by_table_format_and_range(tmp_path: Path, checked: list[str]) -> None:
     turns = [asyncio.Semaphore(0), asyncio.Semaphore(0)]
     views = [FakeView(turn.acquire) for turn in turns]
-    tables = [copy_of(tmp_path, "a", ["id < 7", "id >= 7"]), copy_of(tmp_path, "b", [""])]
+    tables = [copy_of(tmp_path, "a", [KeyRange(high=7), KeyRange(low=7)]), copy_of(tmp_path, "b", [KeyRange()])]
     for _ in range(6):  # the second view reads the second range, and then the other table
         turns[1].release()
     writing = asyncio.create_task(write(tables, *views))
@@ -105,7 +106,7 @@ async def test_files_are_listed_by_table_format_and_range(tmp_path: Path, checke
     assert {file.rows for file in files} == {3}
     assert names_in(tmp_path) == sorted(file.name for file in files)
     assert checked == ["b", "a"]
-    assert [" WHERE id >= 7" in select for select in views[1].selects] == [True, False]
+    assert [" WHERE `id` >= 7" in select for select in views[1].selects] == [True, False]
 
 
 async def test_an_error_of_one_view_interrupts_the_others(tmp_path: Path, checked: list[str]) -> None:
@@ -115,7 +116,7 @@ async def test_an_error_of_one_view_interrupts_the_others(tmp_path: Path, checke
 
     failing, waiting = FakeView(fail), FakeView(asyncio.Event().wait)
     with pytest.raises(SourceUnavailable, match="gone"):
-        await write([copy_of(tmp_path, "a", [""]), copy_of(tmp_path, "b", [""])], waiting, failing)
+        await write([copy_of(tmp_path, "a", [KeyRange()]), copy_of(tmp_path, "b", [KeyRange()])], waiting, failing)
     assert (waiting.closed, failing.closed) == (1, 1)
     assert checked == []
 
@@ -133,7 +134,7 @@ async def test_rows_are_read_within_the_limits(tmp_path: Path, checked: list[str
     waited: list[int] = []
     limits = Counting(SETTINGS.source, "dumps", rows_per_second=1, replica_lag=0)
     view = FakeView(lambda: asyncio.sleep(0))
-    tables = [copy_of(tmp_path, "a", [""]), copy_of(tmp_path, "b", [""])]
+    tables = [copy_of(tmp_path, "a", [KeyRange()]), copy_of(tmp_path, "b", [KeyRange()])]
     await write_tables(tables, cast(Any, [view]), cast(Any, None), limits, Progress())
     assert waited == [3, 6]
     assert checked == ["a", "b"]

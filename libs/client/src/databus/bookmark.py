@@ -21,6 +21,22 @@ class Snapshot(msgspec.Struct, frozen=True):
     rows: int = 0
 
 
+class Part(msgspec.Struct, frozen=True):
+    """A part of a table in a chunked dump: from the lowest value of its key column to below that of the next part."""
+
+    #: file and offset up to which the part has all changes of its rows
+    position: Position
+    low: int | None = None
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """The parts of a table, in the order of the key."""
+
+    #: the key column; empty if there is only one part
+    column: str
+    parts: list[Part]
+
+
 class Join(msgspec.Struct, frozen=True):
     """Which records a dump has: those up to its position, of the transactions up to this one.
 
@@ -28,12 +44,14 @@ class Join(msgspec.Struct, frozen=True):
     server.
     """
 
-    #: file and offset of the dump
+    #: file and offset of the dump; of a chunked one, those of the first chunk that was read
     position: Position
     #: ordinal of the last transaction that the pipeline had published when it had passed the position
     transaction: int
     #: ordinal of a transaction; the dump has it and all before, whatever their position
     after: int = 0
+    #: by table, what a chunked dump has after `position`
+    chunked: dict[str, Parts] = {}
 
     def has(self, transaction: int, end: Position) -> bool:
         """Return whether the dump has the changes of a record whose event ends at this position of the binlog."""
@@ -131,12 +149,16 @@ class BookmarkBuilder:
         self._gone = dict(bookmark.gone)
 
     def done(self, origin: Origin, rows: int | None = None) -> None:
-        """Note that a record is done; with `rows`, only the first ones of it."""
+        """Note that a record, or a part of it, is done; with `rows`, only the first ones of it."""
         if self._snapshot and origin.file:
             line, rows = (origin.line + 1, 0) if rows is None else (origin.line, rows)
             self._snapshot = Snapshot(self._snapshot.dump, origin.file, line, rows)
             return
         self._snapshot = None
+        if rows is not None:
+            rows += origin.before
+        elif origin.through:
+            rows = origin.through
         place = (origin.topic, origin.partition)
         if self._partial and (self._partial.topic, self._partial.partition) == place:
             self._partial = None

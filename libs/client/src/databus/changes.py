@@ -158,7 +158,8 @@ async def _blocks_after(source: Source, trail: Trail) -> AsyncGenerator[Block | 
                 await trail.save_idle()
                 continue
             sequence, record = item
-            if (found := await reader.block(sequence, record)) is not None:
-                yield found
+            if found := await reader.blocks(sequence, record):
+                for block in found:
+                    yield block
             else:
                 trail.leave_out(Origin(topic=record.topic, partition=record.partition, offset=record.offset))

@@ -22,6 +22,10 @@ class Origin(msgspec.Struct, frozen=True):
     #: file of the dump and number of the line in it, from 0
     file: str = ""
     line: int = -1
+    #: of a record of which a chunked dump has some changes: how many of the others come before these rows, and how many
+    #: with them; 0: these are the last
+    before: int = 0
+    through: int = 0
     #: whether the rows were read from the table: rows of a dump or of a backfill
     is_snapshot: bool = False
     #: digest of a statement, of which each partition has a copy

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 from databus.block import Block
 from databus.bookmark import Bookmark
 from databus.change import Rows
+from databus.chunks import ChunkJoin, IsIncluded
 from databus.claim_checks import fetch
 from databus.formats.databus import DatabusDecoder
 from databus.formats.event import Event
@@ -37,21 +38,23 @@ class RecordReader:
         self._published = Published(source.settings)
         #: how a table's rows are read → its topic; empty if the program does not read the table
         self._topics = WeakKeyDictionary[Rows, str]()
+        join = bookmark.join
+        self._chunks = ChunkJoin(join.chunked) if join and join.chunked else None
         self._decoder, self._others = DatabusDecoder(), OtherFormats(self._published.options_of)
         #: the statements with this sequence that were met: digest → partition of the first copy; -1: before the start
         self._sequence, self._statements = bookmark.sequence, dict.fromkeys(bookmark.statements, -1)
 
-    async def block(self, sequence: str, record: Record) -> Block | None:
-        """Return the changes of a record; None if all are done, or of another table.
+    async def blocks(self, sequence: str, record: Record) -> list[Block]:
+        """Return the changes of a record; none if all are done, or of another table.
 
         Raises ChangeMissing at a dead letter, ChangesLost, and SchemaMismatch if the record cannot be read.
         """
         if record.topic == self._source.topics.dead_letters:
             await self._require_published(record)
-            return None
+            return []
         try:
             if self._is_done(sequence, record):
-                return None
+                return []
             return await self._decoded(sequence, record)
         except SchemaMismatch as error:
             place = f"topic {record.topic}, partition {record.partition}, offset {record.offset}"
@@ -64,27 +67,28 @@ class RecordReader:
             raise SchemaMismatch("the record has no sequence, so it was published by an early version: begin later")
         return int(sequence[:16]) <= self._bookmark.after
 
-    async def _decoded(self, sequence: str, record: Record) -> Block | None:
+    async def _decoded(self, sequence: str, record: Record) -> list[Block]:
         if not record.value.startswith(DATABUS):
             event = await self._event(record)
-            return self._block(event, sequence, record) if event else None
+            return self._blocks(event, sequence, record) if event else []
         message = self._decoder.message(record.value)
         if not self._is_read(self._decoder.rows_of(message), record):
-            return None
+            return []
         position = self._decoder.position(record.key)
         join = self._bookmark.join
         if join and join.has(int(sequence[:16]), position):
-            return None
+            return []
         statement = _digest(record.value) if message.query is not None else ""
         if statement and self._is_copy(sequence, statement, record.partition):
-            return None
+            return []
         if message.claim_check:
             message = self._decoder.message(await asyncio.to_thread(fetch, message.claim_check))
         origin = Origin(
             sequence, position, record.timestamp, record.topic, record.partition, record.offset,
             is_snapshot=_is_marked(record), statement=statement,
         )  # fmt: skip
-        return self._decoder.block(message, origin, self._rows_done(record))
+        block = self._decoder.block(message, origin, self._rows_done(record))
+        return self._not_in_chunks(block, lambda chunk: position.log_order <= chunk.log_order)
 
     async def _event(self, record: Record) -> Event | None:
         """Decode a record in a format other than `databus`; None if it is not about a table that is read."""
@@ -96,18 +100,27 @@ class RecordReader:
         event = self._others.event(record.key, value)
         return event if event and self._is_read(event.rows, record) else None
 
-    def _block(self, event: Event, sequence: str, record: Record) -> Block | None:
+    def _blocks(self, event: Event, sequence: str, record: Record) -> list[Block]:
         place = (record.topic, record.partition, record.offset)
         if self._bookmark.join and self._bookmark.join.has_event(int(sequence[:16]), event.position):
-            return None
+            return []
         statement = _digest(record.value) if event.query is not None else ""
         if statement and self._is_copy(sequence, statement, record.partition):
-            return None
+            return []
         is_snapshot = event.is_snapshot or _is_marked(record)
         origin = Origin(
             sequence, event.position, record.timestamp, *place, is_snapshot=is_snapshot, statement=statement
         )
-        return Block(event.action, event.rows, origin, event.images, event.query, self._rows_done(record))
+        block = Block(event.action, event.rows, origin, event.images, event.query, self._rows_done(record))
+        start = event.position
+        return self._not_in_chunks(block, lambda chunk: start is not None and start.log_order < chunk.log_order)
+
+    def _not_in_chunks(self, block: Block, is_included: IsIncluded) -> list[Block]:
+        """Return the changes that a chunked dump does not have."""
+        join = self._bookmark.join
+        if self._chunks is None or join is None or block.origin.transaction > join.transaction:
+            return [block]
+        return self._chunks.after(block, is_included)
 
     def _rows_done(self, record: Record) -> int:
         """Return how many rows at the beginning of a record are done."""

@@ -11,6 +11,7 @@ import zstandard
 
 from databus.block import Block
 from databus.bookmark import Bookmark, Join, Snapshot
+from databus.chunks import parts_of
 from databus.formats.databus import DatabusDecoder
 from databus.origin import Origin
 from databus.source import Source
@@ -19,7 +20,7 @@ from databus_core.errors import ChangesLost, DumpUnusable
 from databus_core.events import Table
 from databus_core.kafka_ends import Offsets
 from databus_core.kafka_progress import read_progress
-from databus_core.manifest import DumpFile, FileFormat, Manifest
+from databus_core.manifest import DumpFile, FileFormat, Manifest, Mode
 from databus_core.pipeline_passed import wait_until_passed
 from databus_core.table_filter import TableFilter
 from databus_core.usable_dumps import is_usable, require_rules
@@ -38,7 +39,7 @@ async def choose(source: Source) -> tuple[Manifest, Offsets]:
     settings = source.settings
     progress = await read_progress(settings)
     for manifest in await source.api.dumps():
-        if _is_joinable(manifest) and is_usable(manifest, progress, settings, source.tables):
+        if _is_joinable(manifest) and is_usable(manifest, progress, settings, source.tables, tuple(Mode)):
             try:
                 return manifest, await source.topics.starts_after(manifest)
             except ChangesLost:
@@ -73,11 +74,13 @@ async def _join(source: Source, manifest: Manifest) -> Join:
 
     Raises DumpUnusable if the pipeline has failed over to another server meanwhile.
     """
-    position = manifest.position
+    chunks = parts_of(manifest, {table.full_name for table in tables_of(source, manifest)})
+    positions = [part.position for each in chunks.values() for part in each.parts]
+    position = min(positions, key=lambda each: each.log_order, default=manifest.position)
     if position is None or not position.file:
         raise DumpUnusable(f"dump {manifest.id} has no binlog file position: request a new dump")
     moment = manifest.passed or await wait_until_passed(source.settings, manifest, source.topics)
-    return Join(Position("", position.file, position.offset), moment.transaction, manifest.transaction)
+    return Join(Position("", position.file, position.offset), moment.transaction, manifest.transaction, chunks)
 
 
 @asynccontextmanager
@@ -108,7 +111,7 @@ async def dump_of(source: Source) -> AsyncIterator[tuple[Table, Join, AsyncGener
 async def _rows(
     source: Source, manifest: Manifest, files: Sequence[DumpFile], begin: Snapshot
 ) -> AsyncGenerator[Block]:
-    position, time_ms = manifest.position, int(manifest.created.timestamp() * 1000)
+    time_ms = int(manifest.created.timestamp() * 1000)
     decoder = DatabusDecoder()
     async with aclosing(_downloaded(source, manifest, files)) as downloads:
         async for file, path in downloads:
@@ -118,6 +121,7 @@ async def _rows(
                 line, text = found
                 if line < first_line:
                     continue
+                position = manifest.position if file.chunk is None else manifest.chunks[file.chunk].position
                 origin = Origin(position=position, time_ms=time_ms, file=file.name, line=line, is_snapshot=True)
                 yield decoder.block(decoder.message(text), origin, first_row if line == first_line else 0)
 

@@ -18,7 +18,7 @@ from databus_core import durable
 from databus_core.errors import DumpApiUnavailable, DumpRefused, DumpUnusable
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
-from databus_core.manifest import DumpFile, DumpLease, DumpList, Manifest, State
+from databus_core.manifest import DumpFile, DumpLease, DumpList, Manifest, Mode, State
 from databus_core.pipeline_description import PipelineDescription
 from databus_core.settings import Dumps
 
@@ -78,9 +78,11 @@ class DumpApi:
         """Read a dump's manifest."""
         return self._read(await self._request("GET", f"/v1/dumps/{dump}"), Manifest)
 
-    async def request(self, tables: Sequence[str] | None) -> Manifest:
+    async def request(self, tables: Sequence[str] | None, mode: Mode = Mode.VIEW) -> Manifest:
         """Request a dump of the tables that match `schema.table` patterns; None: of all."""
-        body = {"tables": tables} if tables else {}
+        body: dict[str, object] = {"tables": tables} if tables else {}
+        if mode is not Mode.VIEW:  # a dump API of an earlier version has no modes
+            body["mode"] = mode
         return self._read(await self._request("POST", "/v1/dumps", json=body), Manifest)
 
     async def wait(self, manifest: Manifest, show: Callable[[Manifest], object] = lambda manifest: None) -> Manifest:

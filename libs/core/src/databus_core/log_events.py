@@ -92,6 +92,8 @@ class LogEvent(StrEnum):
     SCHEDULE_FAILED = "schedule_failed", "A dump of a schedule cannot be requested now; it is tried again."
     DUMP_CANCELLED = "dump_cancelled", "A client has cancelled a dump."
     DUMP_STOPPED = "dump_stopped", "dump-api stops taking a dump: it was cancelled, or ended by another replica."
+    DUMP_INTERRUPTED = "dump_interrupted", "A service is unavailable; a chunked dump goes on when it is back."
+    DUMP_RESUMED = "dump_resumed", "The dump-api that took a chunked dump has stopped: any replica goes on with it."
     DUMP_BLOCKS_DDL = "dump_blocks_ddl", "A privilege is missing, so DDL on a dumped table waits until the dump ends."
     DUMP_NOT_PARALLEL = "dump_not_parallel", "A dump uses only one of `dumps.connections`; the text says why."
     LEASE_NOT_RENEWED = "lease_not_renewed", "A lease was not renewed; its dump may be deleted during the download."

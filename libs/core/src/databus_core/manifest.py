@@ -47,6 +47,28 @@ class FileFormat(StrEnum):
     CANAL_JSON = "canal-json"
 
 
+class Mode(StrEnum):
+    """How the tables of a dump are read."""
+
+    #: all rows as of one position, over read views that are open until all are read
+    VIEW = "view"
+    #: in chunks, each over a short read view at a position of its own; it is resumed after a crash
+    CHUNKED = "chunked"
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a table in a chunked dump: the rows whose leading key column has a value in a range."""
+
+    #: `schema.table`
+    table: str
+    #: the lowest value; null: there is no limit
+    low: int | None = None
+    #: the value behind the highest; null: there is no limit
+    high: int | None = None
+    #: the rows are exactly those after the transactions up to this position; null until they are read
+    position: Position | None = None
+
+
 class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a table."""
 
@@ -61,6 +83,8 @@ class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     #: whether the values were written with the option `compat: strict`, whose texts lose information
     strict: bool = False
+    #: index of the chunk that it belongs to; null unless the dump is chunked
+    chunk: int | None = None
 
 
 class DumpProgress(msgspec.Struct, frozen=True):
@@ -100,8 +124,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     completed: datetime | None = None
     #: the server that was read, as `flavor version identity`
     source: str = ""
-    #: the snapshot contains exactly the transactions up to this position
+    mode: Mode = Mode.VIEW
+    #: the snapshot contains exactly the transactions up to this position; null if the dump is chunked
     position: Position | None = None
+    #: parts of the tables, each with a position of its own; empty unless the dump is chunked
+    chunks: tuple[Chunk, ...] = ()
+    #: when the server created each of the tables; empty unless the dump is chunked
+    versions: tuple[str, ...] = ()
+    #: how often a chunked dump was begun since a chunk was last complete
+    attempts: int = 0
     #: topic → partition → offset from which to read Kafka after loading the dump. The offsets were read before the
     #: position. A topic not listed did not exist yet, or has no table of the dump; it is read from its beginning.
     kafka_offsets: dict[str, dict[int, int]] = {}
@@ -143,6 +174,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if shared := next((name for name in names if count[name] > 1), None):
             raise DumpUnusable(f"dump {self.id} has two tables named {shared}: request a dump with only one of them")
         return [files[name] for name in names]
+
+    @property
+    def end(self) -> Position | None:
+        """The position after which the dump has no transaction; None if it is not complete."""
+        positions = [chunk.position for chunk in self.chunks if chunk.position]
+        return max(positions, key=lambda position: position.log_order) if positions else self.position
 
     @property
     def server(self) -> str:

@@ -37,7 +37,7 @@ class Topics(Protocol):
 
 
 async def wait_until_passed(settings: Settings, manifest: Manifest, topics: Topics) -> PipelineMoment:
-    """Wait until the pipeline has passed the dump's position.
+    """Wait until the pipeline has passed the dump's position, of a chunked dump the last one.
 
     Raises DumpUnusable if the pipeline has failed over to another server by then.
     """
@@ -45,7 +45,7 @@ async def wait_until_passed(settings: Settings, manifest: Manifest, topics: Topi
         LogEvent.BOOTSTRAP_WAITING,
         "waiting until the pipeline has passed the dump's position",
         dump=manifest.id,
-        **position_fields(manifest.position or Position()),
+        **position_fields(manifest.end or Position()),
     )
     async for progress in _polled(settings):
         if _has_passed(progress, manifest):
@@ -77,9 +77,9 @@ def _has_passed(progress: Progress, manifest: Manifest) -> bool:
     """Return whether the progress has passed the dump. Raises DumpUnusable if it is of another server."""
     if not is_from_pipeline_host(manifest, progress):
         raise DumpUnusable(f"the pipeline failed over to another server after dump {manifest.id}: request a new dump")
-    if progress.position is None or manifest.position is None:
+    if progress.position is None or manifest.end is None:
         return False
-    dump, reached = manifest.position, progress.position
+    dump, reached = manifest.end, progress.position
     if dump.gtid_set and reached.gtid_set:
         dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", dump.gtid_set)
         return type(dumped).from_text(reached.gtid_set).covers(dumped)

@@ -14,6 +14,7 @@ from databus_binlog.locate import locate
 from databus_binlog.locate_time import locate_time
 from databus_binlog.session import Session
 from databus_core.errors import DumpUnusable, InvalidSettings, SourceUnavailable
+from databus_core.manifest import Mode
 from databus_core.progress import Progress
 from databus_core.settings import (
     AnyStart,
@@ -117,6 +118,8 @@ async def _progress_of_dump(section: Dumps, dump: str, option: str) -> Progress:
 
     async with DumpApi.of(section) as api:
         manifest = await api.dump(dump)
+    if manifest.mode is Mode.CHUNKED:
+        raise DumpUnusable(f"{option}: dump {dump} is chunked and has no single position: name another one")
     if manifest.position is None:
         raise DumpUnusable(f"{option}: dump {dump} is {manifest.state} and has no position: name a complete dump")
     return Progress(manifest.position, server=manifest.server)

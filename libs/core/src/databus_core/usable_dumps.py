@@ -1,9 +1,9 @@
 """Which dumps a consumer can begin with."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from databus_core.errors import RulesDiffer
-from databus_core.manifest import Manifest, State
+from databus_core.manifest import Manifest, Mode, State
 from databus_core.pipeline_passed import is_from_pipeline_host
 from databus_core.progress import Progress
 from databus_core.routes import fingerprint
@@ -11,11 +11,21 @@ from databus_core.settings import Settings
 from databus_core.table_filter import TableFilter
 
 
-def is_usable(manifest: Manifest, progress: Progress | None, settings: Settings, tables: Sequence[str]) -> bool:
-    """Return whether a dump is of this pipeline as it is now, and has all tables that match these patterns."""
+def is_usable(
+    manifest: Manifest,
+    progress: Progress | None,
+    settings: Settings,
+    tables: Sequence[str],
+    modes: Collection[Mode] = (Mode.VIEW,),
+) -> bool:
+    """Return whether a dump is of this pipeline as it is now, and has all tables that match these patterns.
+
+    `modes`: those that the consumer can read.
+    """
     asked_for = manifest.requested
     return (
         manifest.state is State.COMPLETE
+        and manifest.mode in modes
         and manifest.pipeline == settings.name
         and is_from_pipeline_host(manifest, progress)
         and (progress is None or manifest.transaction >= progress.unbroken_after)

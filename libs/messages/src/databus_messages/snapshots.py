@@ -13,7 +13,7 @@ import zstandard
 
 from databus_core.errors import DumpUnusable
 from databus_core.events import Row, Table
-from databus_core.manifest import DumpFile, FileFormat, Manifest
+from databus_core.manifest import DumpFile, FileFormat, Manifest, Mode
 from databus_messages.formats.base import SnapshotRows
 
 #: returns a context manager, inside which the dump's file exists as a local file
@@ -35,6 +35,8 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
     Raises DumpUnusable for a dump without a position or without JSON lines, or if the name of a table is not unique in
     the dump.
     """
+    if manifest.mode is Mode.CHUNKED:
+        raise DumpUnusable(f"dump {manifest.id} is chunked and has no single position: request one without --chunked")
     if manifest.position is None:
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
     time_us = (manifest.created - _EPOCH) // timedelta(microseconds=1)

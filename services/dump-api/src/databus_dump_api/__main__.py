@@ -66,7 +66,7 @@ class Service:
         works = (
             lambda: _watch(settings, health),
             self._worker.take_dumps,
-            self._worker.fail_orphans,
+            self._worker.end_orphans,
             lambda: record_passed(settings, self._store),
             self._scheduler.run,
             lambda: delete_expired(self._dumps, settings.dumps),

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
-from databus_core.manifest import DumpEvent, DumpLease, DumpList, Manifest, State
+from databus_core.manifest import DumpEvent, DumpLease, DumpList, Manifest, Mode, State
 from databus_core.settings import TablePattern
 from databus_dump_api import events
 from databus_dump_api.bodies import MAX_PATTERNS, IdempotencyKey, answers, json_response, require_json, schema_of
@@ -28,6 +28,11 @@ class DumpRequest(BaseModel):
         default=None,
         description="`schema.table` patterns with `*` and `?`; by default all captured and published tables",
         examples=[["shop.*"], ["shop.orders", "shop.customers"]],
+    )
+    mode: Mode = Field(
+        default=Mode.VIEW,
+        description="`view`: all rows as of one position; `chunked`: parts of large tables as of positions of their "
+        "own, over short read views; such a dump goes on after a crash",
     )
 
 
@@ -72,12 +77,13 @@ def router(dumps: DumpManager, requests: IdempotentRequests, lease_ttl: float) -
         that was requested then: 422 if the body was another one, 409 while that request is being handled, 404 if the
         dump was deleted.
         """
-        tables = request.tables if request else None
+        asked = request or DumpRequest()
 
         async def create() -> list[str]:
-            return [(await dumps.request(tables)).id]
+            return [(await dumps.request(asked.tables, asked.mode)).id]
 
-        (dump,) = await requests.once(idempotency_key, http.state.client, ["dumps", tables], create)
+        body = ["dumps", asked.tables, asked.mode]
+        (dump,) = await requests.once(idempotency_key, http.state.client, body, create)
         manifest = await dumps.with_progress(await dumps.get(dump))
         return json_response(manifest, HTTPStatus.ACCEPTED, {"Location": f"/v1/dumps/{dump}"})
 

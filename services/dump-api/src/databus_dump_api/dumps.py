@@ -17,7 +17,7 @@ from databus_core.errors import DatabusError, PipelineNotStarted
 from databus_core.kafka_progress import read_progress
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
-from databus_core.manifest import DumpFile, Manifest, State
+from databus_core.manifest import DumpFile, Manifest, Mode, State
 from databus_core.metrics import DUMPS, LEASE_CONFLICTS
 from databus_core.pipeline_host import connect_pipeline_host
 from databus_core.settings import Settings
@@ -59,7 +59,7 @@ class DumpManager:
         #: number of requests that are being accepted
         self._arriving = 0
 
-    async def request(self, patterns: Sequence[str] | None, schedule: str = "") -> Manifest:
+    async def request(self, patterns: Sequence[str] | None, mode: Mode = Mode.VIEW, schedule: str = "") -> Manifest:
         """Accept a request for a dump of the published tables that match `patterns` (None: all).
 
         A worker takes the dump later. Raises QueueFull, UnknownTables, PipelineNotStarted, StorageFull,
@@ -70,11 +70,11 @@ class DumpManager:
             pending = sum(each.state is State.PENDING for each in await self._store.newest_first())
             if self._arriving + pending > _MAX_WAITING:
                 raise QueueFull(f"{_MAX_WAITING} requests are waiting: request the dump again when some are complete")
-            return await self._accept(patterns, schedule)
+            return await self._accept(patterns, mode, schedule)
         finally:
             self._arriving -= 1
 
-    async def _accept(self, patterns: Sequence[str] | None, schedule: str) -> Manifest:
+    async def _accept(self, patterns: Sequence[str] | None, mode: Mode, schedule: str) -> Manifest:
         await asyncio.to_thread(self._store.require_space)
         progress = await read_progress(self._settings)
         async with connect_pipeline_host(self._settings.source, progress) as (_, session):
@@ -90,6 +90,7 @@ class DumpManager:
             pipeline=self._settings.name,
             state=State.PENDING,
             created=created,
+            mode=mode,
             requested=None if patterns is None else tuple(patterns),
             schedule=schedule,
             tables=tables,

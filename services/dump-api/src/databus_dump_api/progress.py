@@ -14,11 +14,14 @@ class Progress:
         self.estimated = 0
         self._read = 0
         self._written = 0
+        #: rows that were written before this attempt
+        self._before = 0
         self._began = monotonic()
 
-    def begin(self, estimated: int) -> None:
-        """Begin to read tables that have about so many rows."""
-        self.estimated = estimated
+    def begin(self, estimated: int, written: int = 0) -> None:
+        """Begin to read tables that have about so many rows, of which some were written earlier."""
+        self.estimated = max(0, estimated - written)
+        self._read, self._written, self._before = 0, 0, written
         self._began = monotonic()
 
     def add(self, *, read: int, written: int) -> None:
@@ -32,5 +35,5 @@ class Progress:
         estimated = max(self.estimated, self._read)
         remaining = None
         if self._read:
-            remaining = (monotonic() - self._began) / self._read * (estimated - self._read)
-        return DumpProgress(self._written, size, estimated, None if remaining is None else round(remaining, 1))
+            remaining = round((monotonic() - self._began) / self._read * (estimated - self._read), 1)
+        return DumpProgress(self._before + self._written, size, self._before + estimated, remaining)

@@ -11,7 +11,6 @@ from contextlib import aclosing
 from databus_binlog.row_batch import RowBatch
 from databus_binlog.session import Session
 from databus_changes.snapshot.limits import ReadLimits
-from databus_changes.snapshot.select import select
 from databus_changes.snapshot.views import View
 from databus_core.manifest import DumpFile
 from databus_core.runtime import uninterrupted
@@ -34,7 +33,8 @@ async def write_tables(
     async def read(view: View) -> None:
         while shares:
             table, number = shares.popleft()
-            if table.complete(number, await _write_rows(view, table, number, limits, counted)):
+            table.complete(number, await write_rows(view, table, number, limits, counted))
+            if table.is_complete:
                 async with checking:
                     await require_unchanged(catalog, table.state)
             await view.release_table()
@@ -50,9 +50,10 @@ async def write_tables(
     return [file for table in tables for file in table.files()]
 
 
-async def _write_rows(
+async def write_rows(
     view: View, table: TableCopy, number: int, limits: ReadLimits, counted: Progress
 ) -> list[DumpFile]:
+    """Write the files of a range of a table."""
     parts = table.parts(number)
 
     def write(chunk: Sequence[RowBatch]) -> int:
@@ -65,7 +66,7 @@ async def _write_rows(
         return written
 
     try:
-        found = view.batches(select(table.state.table, table.ranges[number]))
+        found = view.batches(table.select(number))
         async with aclosing(found) as batches, aclosing(_chunks(batches)) as chunks:
             async for chunk in chunks:
                 written = await uninterrupted(asyncio.to_thread(write, chunk))

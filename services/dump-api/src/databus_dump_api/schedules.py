@@ -73,7 +73,7 @@ class Scheduler:
             return
         try:
             if await self._is_due(schedule):
-                manifest = await self._dumps.request(schedule.tables, schedule.name)
+                manifest = await self._dumps.request(schedule.tables, schedule.mode, schedule.name)
                 log.info(LogEvent.DUMP_SCHEDULED, f"schedule {schedule.name} is due", dump=manifest.id)
         except DatabusError as error:
             self._retry[schedule.name] = datetime.now(UTC) + timedelta(seconds=_RETRY_SECONDS)

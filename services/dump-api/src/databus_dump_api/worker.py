@@ -2,7 +2,8 @@
 
 While a replica takes a dump, it renews its lease of the ownership, publishes the progress, and looks whether it still
 has the claim: whoever cancels a dump takes the claim away. An outage of Redis does not end a dump. A running dump
-without an owner has lost it: the replica was killed or stopped. Any replica fails such a dump.
+without an owner has lost it: the replica was killed or stopped. Any replica fails such a dump, or makes it pending
+again if it is chunked.
 """
 
 import asyncio
@@ -18,10 +19,10 @@ from databus_core.errors import DatabusError, KafkaUnavailable, RetryableError
 from databus_core.leases.redis import RedisLease
 from databus_core.log_events import LogEvent
 from databus_core.logs import bound, get_logger, position_fields
-from databus_core.manifest import Manifest, State
+from databus_core.manifest import Manifest, Mode, State
 from databus_core.metrics import DUMPS
 from databus_core.settings import Settings
-from databus_dump_api import snapshot
+from databus_dump_api import chunked, snapshot
 from databus_dump_api.owners import Owners
 from databus_dump_api.progress import Progress
 from databus_dump_api.store import Claim, ClaimLost, DumpStore
@@ -36,6 +37,8 @@ _ATTEMPT_SECONDS = 2.0
 _LOOK_SECONDS = 4.0
 #: seconds between two looks for requests that other replicas have accepted
 _POLL_SECONDS = 2.0
+#: how often a chunked dump is begun without completing a chunk; it may need more memory than there is
+_MOST_ATTEMPTS = 5
 #: pause until a dump is cancelled again: a client that is disconnecting may swallow a cancellation
 _CANCEL_SECONDS = 5.0
 
@@ -72,8 +75,8 @@ class Worker:
                     async with asyncio.timeout(_POLL_SECONDS):
                         await self._requested.wait()
 
-    async def fail_orphans(self) -> None:
-        """Fail running dumps that have no owner at two looks."""
+    async def end_orphans(self) -> None:
+        """Fail, or take again if they are chunked, running dumps that have no owner at two looks."""
         before: set[str] = set()
         while True:
             running = [each.id for each in await self._store.newest_first() if each.state is State.RUNNING]
@@ -81,9 +84,21 @@ class Worker:
             for dump in orphans & before:
                 async with self._owning(dump, State.RUNNING) as owned:
                     if owned:
-                        await self._fail(owned, "the dump-api that took it has stopped; request a new dump")
+                        await self._end_or_resume(owned)
             before = orphans
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _end_or_resume(self, owned: _Owned) -> None:
+        manifest = owned.manifest
+        if manifest.mode is not Mode.CHUNKED:
+            await self._fail(owned, "the dump-api that took it has stopped; request a new dump")
+        elif manifest.attempts >= _MOST_ATTEMPTS:
+            text = f"{manifest.attempts} times, the dump-api that took it has stopped before a chunk was complete"
+            await self._fail(owned, f"{text}: look into its logs, and request a new dump")
+        else:
+            await self._store.save(owned.claim, msgspec.structs.replace(manifest, state=State.PENDING))
+            log.info(LogEvent.DUMP_RESUMED, "the dump-api that took it has stopped; the dump goes on", dump=manifest.id)
+            self.wake()
 
     async def _take_oldest(self) -> bool:
         """Take the oldest pending dump that has no owner. False if there is none."""
@@ -116,7 +131,8 @@ class Worker:
 
     async def _take(self, owned: _Owned) -> None:
         """Take one dump; it ends as complete or failed, unless it is cancelled."""
-        manifest = msgspec.structs.replace(owned.manifest, state=State.RUNNING)
+        attempts = owned.manifest.attempts + (owned.manifest.mode is Mode.CHUNKED)
+        manifest = msgspec.structs.replace(owned.manifest, state=State.RUNNING, attempts=attempts)
         await self._store.save(owned.claim, manifest)
         log.info(LogEvent.DUMP_STARTED, "taking a dump", tables=len(manifest.tables))
         try:
@@ -135,7 +151,8 @@ class Worker:
     async def _snapshot(self, owned: _Owned, manifest: Manifest) -> Manifest:
         """Write the dump's files while it is owned. Raises ClaimLost when it is not any more."""
         progress = Progress()
-        taking = asyncio.create_task(snapshot.take(self._settings, manifest, owned.claim, progress))
+        take = chunked.take if manifest.mode is Mode.CHUNKED else snapshot.take
+        taking = asyncio.create_task(take(self._settings, manifest, owned.claim, progress))
         holding = asyncio.create_task(self._hold(owned, progress))
         try:
             await asyncio.wait({taking, holding}, return_when=asyncio.FIRST_COMPLETED)

@@ -4,7 +4,8 @@ The key must begin with an integer column. A range of its values that has too ma
 its index, is halved. So gaps in the values do not matter. Ranges need not be exact: together they have every row once.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from databus_binlog.session import Session
@@ -18,17 +19,32 @@ _ROWS_COLUMN = {"mariadb": -2, "mysql": -3}
 _MOST_ESTIMATES = 20_000
 
 
-async def key_ranges(session: Session, table: Table, rows: int) -> list[str]:
-    """Return the conditions of ranges of about `rows` rows, in the order of the key; one that is empty for all rows."""
-    column = _leading_column(table)
+@dataclass(frozen=True)
+class KeyRange:
+    """Values of the leading key column from `low` to below `high`; None: there is no limit."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def condition(self, table: Table) -> str:
+        """Return the SQL condition of the rows; empty for all."""
+        column = leading_integer(table)
+        name = quoted(column.name) if column else ""
+        limits = [(">=", self.low), ("<", self.high)]
+        return " AND ".join(f"{name} {operator} {limit}" for operator, limit in limits if limit is not None)
+
+
+async def key_ranges(session: Session, table: Table, rows: int) -> list[KeyRange]:
+    """Return ranges of about `rows` rows, in the order of the key; one of all rows if the table has no such key."""
+    column = leading_integer(table)
     if column is None:
-        return [""]
+        return [KeyRange()]
     name = quoted(column.name)
     source = f"{quoted_name(table)} USE INDEX (PRIMARY)"  # MySQL makes no estimate with FORCE INDEX
     await session.query("SET SESSION sql_notes = 0")  # otherwise it sends the query back as a warning
     [(low, high)] = await session.query(f"SELECT MIN({name}), MAX({name}) FROM {source}")  # noqa: S608 - quoted
     if low is None:
-        return [""]
+        return [KeyRange()]
     starts: list[int] = []
     size = rows
     async for start, estimate in _pieces(session, source, name, (int(low), int(high)), rows):
@@ -36,10 +52,11 @@ async def key_ranges(session: Session, table: Table, rows: int) -> list[str]:
         if size > rows:
             starts.append(start)
             size = estimate
-    return _conditions(name, starts[1:])
+    return [KeyRange(low, high) for low, high in pairwise([None, *starts[1:], None])]
 
 
-def _leading_column(table: Table) -> Column | None:
+def leading_integer(table: Table) -> Column | None:
+    """Return the first column of a table's primary key, if it is an integer."""
     column = table.columns[table.primary_key[0]] if table.primary_key else None
     return column if column and column.type in _INTEGERS else None
 
@@ -60,11 +77,3 @@ async def _pieces(
             continue
         middle = (low + high) // 2
         pending += [(middle + 1, high), (low, middle)]
-
-
-def _conditions(name: str, bounds: Sequence[int]) -> list[str]:
-    """Return the conditions of the ranges between these values."""
-    if not bounds:
-        return [""]
-    between = [f"{name} >= {low} AND {name} < {high}" for low, high in pairwise(bounds)]
-    return [f"{name} < {bounds[0]}", *between, f"{name} >= {bounds[-1]}"]

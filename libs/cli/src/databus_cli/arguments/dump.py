@@ -79,6 +79,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create = add_action(actions, "create", "request a dump", _CREATE, _CREATE_EPILOG)
     add_tables(create, "these tables (default: all that are captured and published)")
     create.add_argument(
+        "--chunked", action="store_true", help="read large tables in parts, over short read views; survives crashes"
+    )
+    create.add_argument(
         "--wait", action=argparse.BooleanOptionalAction, help="exit when the dump has ended (default: on a terminal)"
     )
     _add_json(create, "print the manifest as one line of JSON")

@@ -12,12 +12,12 @@ from databus_cli.dump.texts import amount, totals
 from databus_cli.terminal import notice
 from databus_core.cancellation import raise_if_cancelled
 from databus_core.dump_client import DumpApi
-from databus_core.manifest import Manifest, State
+from databus_core.manifest import Manifest, Mode, State
 
 
 async def create(api: DumpApi, options: argparse.Namespace) -> int:
     """Request a dump and print its id; with `--wait`, wait. The exit code is 1 if it ends without a result."""
-    manifest = await api.request(options.tables)
+    manifest = await api.request(options.tables, Mode.CHUNKED if options.chunked else Mode.VIEW)
     if not options.json:
         sys.stdout.write(f"{manifest.id}\n")
         sys.stdout.flush()

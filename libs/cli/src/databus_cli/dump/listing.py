@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from databus_cli.dump.texts import amount, time_of
 from databus_cli.terminal import notice
 from databus_core.dump_client import DumpApi
-from databus_core.manifest import FileFormat, Manifest
+from databus_core.manifest import FileFormat, Manifest, Mode
 
 
 async def listing(api: DumpApi, options: argparse.Namespace) -> int:
@@ -72,6 +72,9 @@ def _members(manifest: Manifest) -> Iterable[tuple[str, str]]:
             "position",
             " = ".join(filter(None, [position.file and f"{position.file}:{position.offset}", position.gtid_set])),
         )
+    if manifest.mode is Mode.CHUNKED:
+        done = sum(chunk.position is not None for chunk in manifest.chunks)
+        yield "chunks", f"{done} of {len(manifest.chunks)}, each with a position of its own (--json shows them)"
     if size := amount(manifest):
         yield "size", size
 

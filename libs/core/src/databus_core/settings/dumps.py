@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
+from databus_core.manifest import Mode
 from databus_core.settings.faults import shown_text
 from databus_core.settings.values import (
     Duration,
@@ -86,6 +87,8 @@ class Schedule(Section):
     """Name of the schedule, in the manifests of its dumps."""
     tables: Annotated[list[TablePattern], Field(min_length=1)] | None = None
     """Tables to dump; by default all."""
+    mode: Mode = Mode.VIEW
+    """`view`: all rows as of one position; `chunked`: each chunk as of its own, resumed after a crash."""
     every: Duration | None = None
     """Time between two requests; the first one is made at once."""
     cron: Annotated[str, AfterValidator(_require_cron)] | None = None
@@ -124,6 +127,8 @@ class Dumps(Section):
     """Size, before compression, at which a file in format `jsonl` is closed and the next one begun."""
     connections: Annotated[int, Field(ge=1, le=64)] = 2
     """How many tables, or parts of a large table, are read at the same time, each over a connection of its own."""
+    chunk_size: Size = 256 * 2**20
+    """About how much of a table a chunked dump reads over one read view; also the part that one connection reads."""
     rows_per_second: Annotated[int, Field(ge=1)] | None = None
     """Limit of the rows that a dump reads from the database, over all connections; by default there is none."""
     replica_lag: Interval = 0
