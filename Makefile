@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink cli
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -88,7 +88,7 @@ site: $(VENV)/site ## Build the documentation as a site that can be searched wit
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs auto --conf-dir docs --doctree-dir build/site.cache . build/site
 	@cp build/site/README.html build/site/index.html
 
-bench: bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches (bench-results/)
+bench: bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches but bench-peers (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
@@ -107,6 +107,9 @@ bench-client: setup ## Measure the client from Kafka to Python objects and to Ar
 
 bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look, FORMAT=debezium-json)
 	$(BIN)/python tests/bench/pipeline.py $(if $(FORMAT),--format $(FORMAT)) $(ARGS)
+
+bench-peers: setup ## Measure Debezium, Maxwell and canal beside ours; takes over an hour (ARGS="--scale 0.1 --runs 1 --only W1s" for a quick look)
+	$(BIN)/python tests/bench/peers.py $(ARGS)
 
 bench-backfill: setup ## Measure a backfill beside a stream (ARGS="--rows 300000 --runs 1" for a quick look)
 	$(BIN)/python tests/bench/backfill.py $(ARGS)

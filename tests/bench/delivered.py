@@ -96,12 +96,12 @@ async def wait_until_committed(progress: AIOKafkaConsumer, log: Log) -> None:
                 return
 
 
-async def count(kafka: Server, topic: str, images: Callable[[bytes], int]) -> int:
-    """Count the row images in a topic."""
+async def count(kafka: Server, topic: str, number: Callable[[bytes], int]) -> int:
+    """Return the sum of `number` over all messages of a topic."""
     found, partition = 0, TopicPartition(topic, 0)
     async with consuming(kafka, topic, fetch_max_bytes=2**25, max_partition_fetch_bytes=2**25) as consumer:
         end = (await consumer.end_offsets([partition]))[partition]
         while await consumer.position(partition) < end:
             for records in (await consumer.getmany(timeout_ms=1000)).values():
-                found += sum(images(record.value) for record in records)
+                found += sum(number(record.value) for record in records)
     return found

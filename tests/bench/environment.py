@@ -1,7 +1,8 @@
-"""Helpers of the pipeline bench: its Redis and Kafka, a new pipeline, the check of a topic, a process's CPU time."""
+"""Helpers of the pipeline bench: its Redis and Kafka, new pipelines, the check of a topic, the costs of a process."""
 
 import asyncio
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -73,15 +74,20 @@ def create(kafka: Server, topic: str) -> None:
 
 def verify(producer: str, kafka: Server, topic: str, images: Callable[[bytes], int], expected: int) -> None:
     """Delete a topic, and fail the bench unless it had exactly the expected number of row images."""
+    if (found := take(kafka, topic, images)) != expected:
+        raise SystemExit(f"bench: {producer} delivered {found} row images instead of {expected}")
+
+
+def take(kafka: Server, topic: str, number: Callable[[bytes], int]) -> int:
+    """Return the sum of `number` over all messages of a topic, and delete it."""
 
     async def work() -> int:
-        found = await count(kafka, topic, images)
+        found = await count(kafka, topic, number)
         async with kafka_client.admin(Kafka(bootstrap_servers=[kafka.url])) as admin:
             await admin.delete_topics([topic])
         return found
 
-    if (found := asyncio.run(work())) != expected:
-        raise SystemExit(f"bench: {producer} delivered {found} row images instead of {expected}")
+    return asyncio.run(work())
 
 
 def cpu(pid: int) -> float:
@@ -89,3 +95,8 @@ def cpu(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # from field 3 on, see proc(5)
     user, system = int(fields[14 - 3]), int(fields[15 - 3])
     return (user + system) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_memory(pid: int) -> int:
+    """Return the peak memory of a process, in bytes."""
+    return int(re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) * 1024

@@ -5,7 +5,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -28,6 +28,8 @@ LATE = 0.2
 TIMEOUT = 60
 #: goals: percentile → milliseconds
 GOALS = {50: 20, 99: 100}
+#: returns the column `id` of each row in a message
+Ids = Callable[[bytes], list[int]]
 
 
 def latency(env: Environment, runs: int) -> list[Result]:
@@ -70,12 +72,12 @@ def database() -> Iterator[tuple[Server, int]]:
         stack.stop("mariadb")
 
 
-async def measure(pace: Pace, kafka: Server, topic: str) -> list[float]:
+async def measure(pace: Pace, kafka: Server, topic: str, ids: Ids = our_ids) -> list[float]:
     """Write rows and consume them; return each row's latency in seconds."""
-    return [readable - committed for committed, readable in await measure_times(pace, kafka, topic)]
+    return [readable - committed for committed, readable in await measure_times(pace, kafka, topic, ids)]
 
 
-async def measure_times(pace: Pace, kafka: Server, topic: str) -> list[tuple[float, float]]:
+async def measure_times(pace: Pace, kafka: Server, topic: str, ids: Ids = our_ids) -> list[tuple[float, float]]:
     """Write rows and consume them; return when each was committed and when it was readable, on the monotonic clock."""
     async with consuming(kafka, topic) as consumer:
         await consumer.seek_to_end()
@@ -84,7 +86,7 @@ async def measure_times(pace: Pace, kafka: Server, topic: str) -> list[tuple[flo
         writer = await asyncio.create_subprocess_exec(*command, **pipes)
         async with asyncio.timeout(pace.seconds + TIMEOUT):
             (written, _), readable = await asyncio.gather(
-                writer.communicate(json.dumps(asdict(pace)).encode()), arrivals(consumer, pace)
+                writer.communicate(json.dumps(asdict(pace)).encode()), arrivals(consumer, pace, ids)
             )
     committed = json.loads(written)
     if committed[-1] - committed[0] > pace.seconds + LATE:
@@ -92,14 +94,14 @@ async def measure_times(pace: Pace, kafka: Server, topic: str) -> list[tuple[flo
     return [(moment, readable[pace.first + number]) for number, moment in enumerate(committed)]
 
 
-async def arrivals(consumer: AIOKafkaConsumer, pace: Pace) -> dict[int, float]:
+async def arrivals(consumer: AIOKafkaConsumer, pace: Pace, ids: Ids) -> dict[int, float]:
     """Return when each row was received, by row id; fail the bench if other rows than the written ones arrive."""
     batches, count = [], 0
     while count < pace.rate * pace.seconds:
         for records in (await consumer.getmany(timeout_ms=1000)).values():
             batches.append((time.monotonic(), records))
             count += len(records)
-    readable = {row: moment for moment, records in batches for record in records for row in our_ids(record.value)}
+    readable = {row: moment for moment, records in batches for record in records for row in ids(record.value)}
     if readable.keys() != set(range(pace.first, pace.first + count)):
         raise SystemExit(f"bench: {count} rows from id {pace.first} on were written, but other ids were consumed")
     return readable
