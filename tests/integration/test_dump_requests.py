@@ -16,7 +16,7 @@ from common.pipelines import MakePipeline
 from common.waiting import eventually, throughout
 from databus_core.dump_client import DumpApi
 from databus_core.errors import DumpUnusable
-from databus_core.manifest import Manifest, State
+from databus_core.manifest import Manifest, Mode, State
 from databus_core.redis_connection import redis_client
 from databus_core.settings import Dumps, Settings
 from databus_dump_api.dumps import DumpManager
@@ -188,15 +188,16 @@ class Requested:
     async def newest_first(self) -> list[Manifest]:
         return self.dumps
 
-    async def request(self, _: object, schedule: str) -> Manifest:
+    async def request(self, _: object, mode: Mode, schedule: str) -> Manifest:
         now = datetime.now(UTC)
-        self.dumps.append(Manifest(id="d", pipeline="p", state=State.PENDING, created=now, schedule=schedule))
+        pending = Manifest(id="d", pipeline="p", state=State.PENDING, created=now, mode=mode, schedule=schedule)
+        self.dumps.append(pending)
         return self.dumps[-1]
 
 
 async def test_a_replica_that_comes_too_late_finds_the_dump_of_the_other(redis_server: Server, schema: str) -> None:
     """Both have found the schedule due, but only one can request the dump first."""
-    schedules = [{"name": "often", "every": "1h"}]
+    schedules = [{"name": "often", "every": "1h", "mode": "chunked"}]
     settings = Settings.model_validate(
         {"name": schema, "redis": {"url": redis_server.url}, "dumps": {"schedules": schedules}}
     )
@@ -205,4 +206,4 @@ async def test_a_replica_that_comes_too_late_finds_the_dump_of_the_other(redis_s
         one, two = (Scheduler(settings, cast(DumpManager, requested), Owners(redis, schema)) for _ in range(2))
         for scheduler in one, two:
             await scheduler._request(settings.dumps.schedules[0])
-    assert len(requested.dumps) == 1
+    assert [dump.mode for dump in requested.dumps] == [Mode.CHUNKED]

@@ -36,8 +36,10 @@ IN_FILE = {
     "reader: {listen: localhost}": f"reader.listen: {HOST_PORT}'localhost'",
     "source: {include: [customers]}": "source.include.0: must be schema.table, where * and ? are wildcards, for "
     "example shop.* or shop.orders, not 'customers'",
-    "dumps: {storage: 's3://dumps'}": "dumps.storage: must be a folder as a URL, for example "
-    "file:///var/lib/databus/data, not 's3://dumps'",
+    "dumps: {storage: 's3:///dumps'}": "dumps.storage: must be a folder as a URL, for example "
+    "file:///var/lib/databus/data or s3://bucket/prefix, not 's3:///dumps'",
+    "publisher: {claim_checks: 'file://claims'}": "publisher.claim_checks: must be a folder as a URL, for example "
+    "file:///var/lib/databus/data or s3://bucket/prefix, not 'file://claims'",
     "dumps: {formats: [parquet, canal-json]}": "dumps.formats: add jsonl: canal-json is made from it",
     "dumps: {url: 'dump-api:8080'}": "dumps.url: must be a URL that begins with http:// or https://, for example "
     "http://host:8080, not 'dump-api:8080'",

@@ -59,8 +59,12 @@ class Forwarding:
         #: the next events of the stream, while they are waited for
         self._arriving: asyncio.Task[Events] | None = None
 
-    async def run(self, *, until_idle: bool) -> None:
-        """Forward until the stream ends; with `until_idle`, only until all backfills have ended at the log's end."""
+    async def run(self, *, until_idle: bool, follow: bool) -> None:
+        """Forward until the stream ends; with `until_idle`, a stream that would `follow` the log ends at its end.
+
+        A heartbeat, when all backfills have ended, means that the log's end is reached. A stream that does not follow
+        ends by itself: there, MySQL sends a heartbeat behind transactions that it leaves out, and then the others.
+        """
         try:
             while True:
                 decoded = await self._next()
@@ -79,7 +83,7 @@ class Forwarding:
                 _measure(chunk, self._translator)
                 self._open_transactions.report(self._translator.prepared.open())
                 await self._switching.check()
-                if until_idle and is_idle and not self._backfills.unfinished:
+                if until_idle and follow and is_idle and not self._backfills.unfinished:
                     return
         except StopAsyncIteration:
             return

@@ -108,18 +108,20 @@ async def read_generation(
         parking.follow(backfills.look)
         cascades = CascadeLoads(settings, connection.host, states, tables, parking.pauses, backfills.look)
         await cascades.begin(session)
+        # Backfills need a stream that goes on behind the log's end.
+        follow = not until_idle or backfills.unfinished
         stream = await open_binlog(
             settings,
             session,
             connection.binlog_start,
             tracker,
             server_id=settings.server_id,
-            follow=not until_idle or backfills.unfinished,
+            follow=follow,
         )
         health.up(host=connection.host)
         async with backfills, taking_requests(settings, read_to, backfills):
             forwarding = Forwarding(stream, translator, backfills, cascades, entries, pipe, switching, health)
-            await forwarding.run(until_idle=until_idle)
+            await forwarding.run(until_idle=until_idle, follow=follow)
             if until_idle and backfills.unfinished:
                 await entries.flush()
                 await entries.wait_until_published()
