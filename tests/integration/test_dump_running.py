@@ -16,7 +16,9 @@ from databus_binlog import Position
 from databus_core.names import dump_owner_key, progress_topic
 from databus_core.progress import Progress, encode_progress
 from databus_core.redis_connection import redis_client
+from databus_dump_api import chunked, preparation, snapshot
 from databus_dump_api.folder_claim import FolderClaim
+from databus_dump_api.tables import find_tables
 from devstack import Server, Stack
 from integration.dump_api import Api, create_topic, produce
 
@@ -122,6 +124,46 @@ async def test_a_running_dump_can_be_cancelled(
     assert (refused.status_code, refused.headers["Content-Type"]) == (409, "application/problem+json")
     assert (await api.get(path)).json() == manifest
     assert (await api.delete(path)).status_code == 204
+
+
+@pytest.mark.parametrize("mode", ["view", "chunked"])
+async def test_a_table_that_is_created_while_a_dump_is_pending_is_in_it(
+    api: Api, blocked: Callable[[], Any], schema: str, execute: Execute, mode: str
+) -> None:
+    """Otherwise consumers would leave out its changes before the dump's position."""
+    async with blocked():
+        running = await start(api)
+        pending = (await api.post("/v1/dumps", json={"mode": mode})).headers["Location"]
+        await execute("CREATE TABLE between_them (id INT PRIMARY KEY)")
+        await execute("INSERT INTO between_them VALUES (1)")
+    assert (await ended(api, running))["state"] == "complete"
+    manifest = await ended(api, pending)
+    assert await api.rows(manifest, f"{schema}.between_them") == [[b"1"]]
+
+
+@pytest.mark.parametrize("mode", ["view", "chunked"])
+async def test_a_table_that_is_created_while_the_first_view_opens_fails_the_dump(
+    api: Api, schema: str, execute: Execute, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    begin = preparation.begin
+
+    async def with_new_table(*arguments: Any) -> Any:
+        monkeypatch.setattr(preparation, "find_tables", later)
+        return await begin(*arguments)
+
+    async def later(*arguments: Any) -> Any:
+        found = await find_tables(*arguments)
+        monkeypatch.setattr(preparation, "find_tables", find_tables)
+        await execute("CREATE TABLE late (id INT PRIMARY KEY)")
+        return found
+
+    for module in snapshot, chunked:
+        monkeypatch.setattr(module, "begin", with_new_table)
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    path = (await api.post("/v1/dumps", json={"mode": mode})).headers["Location"]
+    assert (await ended(api, path))["error"] == (
+        f"table {schema}.late was created while the dump began: request a new dump"
+    )
 
 
 async def test_a_pending_dump_can_be_cancelled(api: Api, blocked: Callable[[], Any]) -> None:

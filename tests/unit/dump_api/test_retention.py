@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from databus_core.events import Table
-from databus_core.manifest import Manifest, State
+from databus_core.manifest import Manifest, Mode, State
 from databus_core.settings import Dumps
 from databus_dump_api.retention import expired
 
@@ -21,12 +21,19 @@ class Taken:
     tables: str
     requested: tuple[str, ...] | None = None
     state: State = State.COMPLETE
+    mode: Mode = Mode.VIEW
 
     def manifest(self, day: int) -> Manifest:
         tables = tuple(Table(schema="shop", name=name, columns=()) for name in self.tables.split())
         created = CREATED + timedelta(days=day)
         return Manifest(
-            id=str(day), pipeline="shop", state=self.state, created=created, requested=self.requested, tables=tables
+            id=str(day),
+            pipeline="shop",
+            state=self.state,
+            mode=self.mode,
+            created=created,
+            requested=self.requested,
+            tables=tables,
         )
 
 
@@ -41,6 +48,7 @@ class Taken:
         ([Taken("a")] + [Taken("a", state=State.FAILED)] * 3, [0, 2, 3]),
         ([Taken("a", state=State.CANCELLED)] + [Taken("a", state=State.FAILED)] * 2, [1, 2]),
         ([Taken("a")] * 2 + [Taken("a", state=State.PENDING)], [0, 1, 2]),
+        ([Taken("a")] * 2 + [Taken("a", mode=Mode.CHUNKED)] * 3, [0, 1, 3, 4]),
     ],
     ids=[
         "dumps of one table do not replace one of two tables",
@@ -51,6 +59,7 @@ class Taken:
         "failed dumps do not replace a complete one",
         "dumps without a result replace one another",
         "a pending dump replaces none",
+        "chunked dumps do not replace others",
     ],
 )
 def test_the_newest_dumps_of_each_set_of_tables_are_kept(dumps: list[Taken], kept: list[int]) -> None:

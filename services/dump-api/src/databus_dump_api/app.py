@@ -22,9 +22,10 @@ the Kafka offsets from which to consume the changes after it.
 2. Take a lease and renew it within `expires_in` seconds: a dump is never deleted while it has a lease. (A download has
    a lease of its own until it ends.)
 3. Download the files of the manifest and compare their SHA-256 with the manifest's. They are JSON lines in the
-   `databus` message format, compressed with zstd (`jsonl`), or Parquet files with the same text in the table's columns
-   (`parquet`). Each of the dump's `formats` has all rows.
-4. Consume Kafka from the manifest's `kafka_offsets`, and drop changes that are not after its `position`.
+   `databus` message format, compressed with zstd (`jsonl`), Parquet files, or records of a format of the publisher.
+   Each of the dump's `formats` has all rows.
+4. Consume Kafka from the manifest's `kafka_offsets`, and drop changes that are not after its `position`; if the dump is
+   `chunked`, not after the `position` of the row's chunk.
 
 A backfill loads the rows of a table into the topics of its changes. `POST /v1/backfills` requests one for each table;
 `GET` it until `state` is `done`, `cancelled` or `failed`.

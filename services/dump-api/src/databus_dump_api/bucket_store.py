@@ -23,7 +23,7 @@ from databus_core.manifest import DumpFile, Manifest, PipelineMoment
 from databus_core.object_store import ObjectChanged, ObjectStore
 from databus_dump_api.problems import StorageUnavailable
 from databus_dump_api.storage_errors import storage_errors
-from databus_dump_api.store import ClaimLost, DumpStore
+from databus_dump_api.store import ClaimLost, DumpStore, part_bytes
 
 _MANIFESTS, _FILES = "manifests", "files"
 #: age at which a file without a manifest is certainly not that of a dump which is being taken
@@ -157,7 +157,7 @@ class BucketClaim:
         self._token = secrets.token_hex(4)
         self._dump = manifest.id
         self._version = version
-        self._published = 0
+        self._published = sum(file.bytes for file in manifest.files)
         self.save(manifest)
         with storage_errors(Path(gettempdir())):
             self.folder = Path(mkdtemp(prefix="databus-"))
@@ -169,7 +169,7 @@ class BucketClaim:
 
     def size(self) -> int:
         """Return the bytes of all files, also of those that are being written."""
-        return self._published + sum(path.stat().st_size for path in self.folder.iterdir())
+        return self._published + part_bytes(self.folder)
 
     def save(self, manifest: Manifest) -> None:
         """Replace the manifest. Raises ClaimLost."""

@@ -15,7 +15,6 @@ from time import monotonic
 from msgspec.structs import replace
 
 from databus_binlog import Position
-from databus_binlog.session import Session
 from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.limits import ReadLimits
 from databus_changes.snapshot.ranges import KeyRange
@@ -29,9 +28,9 @@ from databus_core.manifest import Chunk, DumpFile, FileFormat, Manifest, State
 from databus_core.routes import fingerprint
 from databus_core.runtime import uninterrupted
 from databus_core.settings import Settings
-from databus_dump_api.preparation import SourceTables, begin, limits_of, open_tables
+from databus_dump_api.preparation import SourceTables, begin, limits_of, open_tables, require_all
 from databus_dump_api.progress import Progress
-from databus_dump_api.rows import write_rows
+from databus_dump_api.rows import read_together, write_rows
 from databus_dump_api.store import Claim, ClaimLost
 from databus_dump_api.table_copy import TableCopy, formats_of_rows
 from databus_dump_api.tables import require_unchanged
@@ -124,18 +123,18 @@ class _ChunkedDump:
                     raise SourceUnavailable(f"connections to {found.host} reach different servers")
                 while shares:
                     copy, number, chunk = shares.popleft()
-                    await self._read_chunk(session, copy, number, chunk, limits)
+                    position = await start_current_view(session)
+                    self._require_later(position)
+                    if self._manifest.end is None:  # consumers leave out all changes before the first position
+                        async with checking:
+                            await require_all(self._settings, self._manifest, found.catalog)
+                    await self._read_chunk(View(position, session), copy, number, chunk, limits)
+                    await session.query("COMMIT")  # closes the view, and lets DDL go on
                     if copy.is_complete:
                         async with checking:
                             await require_unchanged(found.catalog, copy.state)
 
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                watching = tasks.create_task(limits.watch())
-                await asyncio.wait([tasks.create_task(read()) for _ in range(self._settings.dumps.connections)])
-                watching.cancel()
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None  # the other connections were only interrupted
+        await read_together([read() for _ in range(self._settings.dumps.connections)], limits)
 
     def _shares(self, copies: Sequence[TableCopy]) -> list[tuple[TableCopy, int, int]]:
         """Return what is to be read: a table, the number of its range, and the index of the chunk."""
@@ -151,15 +150,12 @@ class _ChunkedDump:
                     shares.append((copy, number, index))
         return shares
 
-    async def _read_chunk(self, session: Session, copy: TableCopy, number: int, chunk: int, limits: ReadLimits) -> None:
-        position = await start_current_view(session)
-        self._require_later(position)
-        files = await write_rows(View(position, session), copy, number, limits, self._counted)
-        await session.query("COMMIT")  # closes the view, and lets DDL go on
+    async def _read_chunk(self, view: View, copy: TableCopy, number: int, chunk: int, limits: ReadLimits) -> None:
+        files = await write_rows(view, copy, number, limits, self._counted)
         copy.complete(number, files)
         async with self._saving:
             chunks = list(self._manifest.chunks)
-            chunks[chunk] = replace(chunks[chunk], position=position)
+            chunks[chunk] = replace(chunks[chunk], position=view.position)
             self._files += [replace(file, chunk=chunk) for file in files]
             self._manifest = replace(self._manifest, chunks=tuple(chunks), attempts=0)
         if monotonic() - self._saved_at > _SAVE_SECONDS:

@@ -6,11 +6,10 @@ rename or replace anything, because these paths do not exist any more: not even 
 hour. Whoever claims reads the manifest afterwards, so it sees what the last writer has committed.
 """
 
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,9 +17,8 @@ import msgspec
 from databus_core import durable
 from databus_core.manifest import DumpFile, Manifest
 from databus_dump_api.storage_errors import storage_errors
-from databus_dump_api.store import ClaimLost
+from databus_dump_api.store import MANIFEST, ClaimLost, part_bytes
 
-MANIFEST = "manifest.json"
 _PREFIX = ".claim-"
 
 
@@ -52,7 +50,7 @@ class FolderClaim:
 
     def size(self) -> int:
         """Return the bytes of all files, also of those that are being written."""
-        return sum(_sizes(self._dump)) + sum(_sizes(self.folder))
+        return part_bytes(self._dump) + part_bytes(self.folder)
 
     def save(self, manifest: Manifest) -> None:
         """Replace the manifest. Raises ClaimLost, StorageFull."""
@@ -109,12 +107,3 @@ class FolderClaim:
                 yield
             except FileNotFoundError as error:
                 raise ClaimLost(f"{self._dump} was claimed by another writer") from error
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    """Yield the bytes of each part file in a folder, in which files may be renamed or removed meanwhile."""
-    with suppress(FileNotFoundError), os.scandir(folder) as files:
-        for file in files:
-            with suppress(FileNotFoundError):
-                if file.is_file() and file.name != MANIFEST:
-                    yield file.stat().st_size

@@ -21,10 +21,10 @@ from databus_core import durable
 from databus_core.errors import FatalError, InvalidSettings
 from databus_core.manifest import DumpFile, Manifest, PipelineMoment
 from databus_core.runtime import uninterrupted
-from databus_dump_api.folder_claim import MANIFEST, FolderClaim
+from databus_dump_api.folder_claim import FolderClaim
 from databus_dump_api.problems import StorageFull, StorageUnavailable
 from databus_dump_api.storage_errors import free_bytes, storage_errors
-from databus_dump_api.store import ClaimLost, DumpStore
+from databus_dump_api.store import MANIFEST, ClaimLost, DumpStore
 
 _ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
 _NEW, _GONE = ".new-", ".gone-"

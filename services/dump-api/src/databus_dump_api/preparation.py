@@ -14,7 +14,7 @@ from databus_binlog.session import Session
 from databus_changes.matching import with_declared_types
 from databus_changes.snapshot.limits import ReadLimits
 from databus_core import kafka_client, names
-from databus_core.errors import InvalidSettings
+from databus_core.errors import DumpUnusable, InvalidSettings
 from databus_core.events import Table
 from databus_core.kafka_history import read_history
 from databus_core.kafka_progress import read_progress
@@ -26,7 +26,7 @@ from databus_core.routes import fingerprint
 from databus_core.settings import Settings
 from databus_dump_api.store import Output
 from databus_dump_api.table_copy import TableCopy
-from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, table_topics
+from databus_dump_api.tables import PublishedTable, find_tables, publishing_rule, read_state, table_topics
 
 #: topic → partition → offset
 Offsets = dict[str, dict[int, int]]
@@ -86,11 +86,15 @@ async def begin(settings: Settings, manifest: Manifest) -> tuple[Manifest, Progr
 async def open_tables(
     settings: Settings, manifest: Manifest, progress: Progress | None, output: Output
 ) -> AsyncIterator[SourceTables]:
-    """Connect to the host of the pipeline, and read the definitions of the tables of a dump."""
+    """Connect to the host of the pipeline, and read the definitions of the tables of a dump.
+
+    They are looked up again, because some may have been created since the request, unless the dump is resumed.
+    """
     history = await read_history(settings)
     async with connect_pipeline_host(settings.source, progress) as (host, catalog):
         await catalog.query(_CATALOG_SESSION[catalog.server.flavor])
-        states = [await read_state(catalog, table) for table in manifest.tables]
+        wanted = manifest.tables if manifest.chunks else await find_tables(catalog, settings, manifest.requested)
+        states = [await read_state(catalog, table) for table in wanted]
         tables = [
             with_declared_types(table, history.tables.get((table.schema, table.name)))
             for table in (state.table for state in states)
@@ -98,6 +102,14 @@ async def open_tables(
         published = [_published(settings, table) for table in tables]
         copies = [TableCopy(settings.dumps, output, *each) for each in zip(states, published, strict=True)]
         yield SourceTables(host, catalog, copies)
+
+
+async def require_all(settings: Settings, manifest: Manifest, catalog: Session) -> None:
+    """Raise DumpUnusable if there are more tables now, when a view is open: consumers would miss their first rows."""
+    known = {(table.schema, table.name) for table in manifest.tables}
+    for table in await find_tables(catalog, settings, manifest.requested):
+        if (table.schema, table.name) not in known:
+            raise DumpUnusable(f"table {table.full_name} was created while the dump began: request a new dump")
 
 
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:

@@ -42,9 +42,9 @@ def expired(newest_first: Sequence[Manifest], settings: Dumps, now: datetime) ->
 
 
 def _replaces(newer: Manifest, older: Manifest) -> bool:
-    """Return whether a dump is of the same tables as an older one, and complete unless neither is."""
-    if newer.state is not State.COMPLETE and older.state is State.COMPLETE:
-        return False
+    """Return whether a dump is of the same tables as an older one, and if that is complete, complete and as usable."""
+    if older.state is State.COMPLETE and (newer.state is not State.COMPLETE or newer.mode is not older.mode):
+        return False  # not every consumer can read chunked dumps
     return newer.requested == older.requested or _table_names(newer) == _table_names(older)
 
 

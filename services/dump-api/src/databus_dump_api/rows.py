@@ -5,8 +5,9 @@ A view reads one table, or one range of a large table, after another.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import aclosing
+from typing import Any
 
 from databus_binlog.row_batch import RowBatch
 from databus_binlog.session import Session
@@ -39,15 +40,19 @@ async def write_tables(
                     await require_unchanged(catalog, table.state)
             await view.release_table()
 
+    await read_together(map(read, views), limits)
+    return [file for table in tables for file in table.files()]
+
+
+async def read_together(readers: Iterable[Coroutine[Any, Any, None]], limits: ReadLimits) -> None:
+    """Run readers at the same time, and watch the limits. If one fails, interrupt the others and raise its error."""
     try:
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(limits.watch())
-            reading = [tasks.create_task(read(view)) for view in views]
-            await asyncio.wait(reading)
+            await asyncio.wait([tasks.create_task(reader) for reader in readers])
             watching.cancel()
     except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None  # the other views were only interrupted
-    return [file for table in tables for file in table.files()]
+        raise errors.exceptions[0] from None
 
 
 async def write_rows(

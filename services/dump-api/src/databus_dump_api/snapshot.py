@@ -7,12 +7,12 @@ are in both, by comparing positions. Any error fails the dump.
 
 from datetime import UTC, datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from databus_changes.snapshot.views import open_views
 from databus_core.manifest import FileFormat, Manifest, State
 from databus_core.settings import Settings
-from databus_dump_api.preparation import begin, limits_of, open_tables
+from databus_dump_api.preparation import begin, limits_of, open_tables, require_all
 from databus_dump_api.progress import Progress
 from databus_dump_api.records import write_records
 from databus_dump_api.rows import write_tables
@@ -28,8 +28,9 @@ async def take(settings: Settings, manifest: Manifest, output: Output, counted: 
         counted.begin(found.estimated_rows)
         server = found.catalog.server.identity
         async with open_views(settings.source, found.host, settings.dumps.connections, server=server) as views:
+            await require_all(settings, replace(begun, tables=found.published), found.catalog)
             files = await write_tables(found.copies, views, found.catalog, limits_of(settings), counted)
-    complete = msgspec.structs.replace(
+    complete = replace(
         begun,
         state=State.COMPLETE,
         formats=tuple(each for each in FileFormat if each in settings.dumps.formats),
@@ -39,4 +40,4 @@ async def take(settings: Settings, manifest: Manifest, output: Output, counted: 
         tables=found.published,
         files=tuple(files),
     )
-    return msgspec.structs.replace(complete, files=(*files, *await write_records(settings, complete, output)))
+    return replace(complete, files=(*files, *await write_records(settings, complete, output)))

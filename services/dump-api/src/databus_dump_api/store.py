@@ -7,10 +7,11 @@ step it was suspended.
 """
 
 import asyncio
+import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,9 @@ import msgspec
 
 from databus_core.errors import RetryableError
 from databus_core.manifest import DumpFile, Manifest, PipelineMoment, State
+
+#: name of a manifest in a folder
+MANIFEST = "manifest.json"
 
 
 class ClaimLost(RetryableError):
@@ -162,3 +166,14 @@ class DumpStore(ABC):
     def _restore(self, dump: str) -> None: ...
     @abstractmethod
     def _remove(self, dump: str) -> None: ...
+
+
+def part_bytes(folder: Path) -> int:
+    """Return the bytes of the part files in a folder of this machine, which may be renamed or removed meanwhile."""
+    size = 0
+    with suppress(FileNotFoundError), os.scandir(folder) as files:
+        for file in files:
+            with suppress(FileNotFoundError):
+                if file.is_file() and file.name != MANIFEST:
+                    size += file.stat().st_size
+    return size
