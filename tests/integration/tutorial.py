@@ -67,11 +67,14 @@ class Terminal:
         block = self.folder / "block.sh"
         block.write_text(code)
         self._shell.stdin.write(f"failed=0; . {block} </dev/null; echo '{_MARK}'$failed\n".encode())
-        lines = []
-        async with asyncio.timeout(240):
-            while not (line := (await self._shell.stdout.readline()).decode()).startswith(_MARK):
-                assert line, f"the shell ended: {lines}"
-                lines.append(line)
+        lines: list[str] = []
+        try:
+            async with asyncio.timeout(240):
+                while not (line := (await self._shell.stdout.readline()).decode()).startswith(_MARK):
+                    assert line, f"the shell ended: {lines}"
+                    lines.append(line)
+        except TimeoutError as error:
+            raise AssertionError(f"{code}has not ended, after it printed {lines}") from error
         printed = "".join(lines)
         for name, ours in self._names.items():
             printed = printed.replace(ours, name)
