@@ -8,11 +8,12 @@ import pytest
 from aiokafka import ConsumerRecord
 
 from databus.bookmark import Bookmark, Join
+from databus.executed import Executed
 from databus.records import RecordReader
 from databus.source import Source
 from databus_binlog import Position
 from databus_core.change_topics import ChangeTopics
-from databus_core.errors import SchemaMismatch
+from databus_core.errors import InvalidSettings, SchemaMismatch
 from databus_core.settings import Settings
 
 TABLE = {"Schema": "shop", "Name": "t", "Columns": [{"Name": "id", "RawType": "int(11)"}], "PKColumns": [0]}
@@ -48,6 +49,20 @@ async def test_what_the_dump_has_is_left_out() -> None:
     joined = reader(join=Join(Position("", "b.000001", 500), 5))
     assert [await is_read(joined, 5, position=each) for each in (500, 501)] == [False, True]
     assert await is_read(joined, 6, position=4)  # after a failover, positions are those of another server
+
+
+async def test_a_record_without_a_gtid_ends_a_start_among_the_transactions_of_a_commit() -> None:
+    started = reader(after=5, executed=Executed("0-1-7", until=8, before="0-1-5"))
+    assert [await is_read(started, transaction) for transaction in (5, 9)] == [False, True]
+    with pytest.raises(InvalidSettings, match="transaction 8 does not say its GTID, as in format databus"):
+        await is_read(started, 8)
+
+
+async def test_gtids_in_records_show_what_a_start_has() -> None:
+    started = reader(after=5, executed=Executed("0-1-7", until=8, before="0-1-5"))
+    row = {"data": [{"id": "1"}], "database": "shop", "isDdl": False, "sql": "", "table": "t", "type": "INSERT"}
+    found = [await is_read(started, each, row | {"gtid": f"0-1-{each}"}) for each in (7, 8, 9)]
+    assert found == [False, True, True]
 
 
 async def test_a_statement_is_read_once_also_if_the_start_is_between_two_copies() -> None:

@@ -5,6 +5,7 @@ from typing import Self
 
 import msgspec
 
+from databus.executed import Executed
 from databus.origin import Origin
 from databus_binlog import Position
 from databus_core.errors import InvalidSettings
@@ -88,6 +89,8 @@ class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
     #: None if no dump is being loaded
     snapshot: Snapshot | None = None
     join: Join | None = None
+    #: of a start after a GTID set that has some of the transactions after `after`
+    executed: Executed | None = None
 
     @property
     def transaction(self) -> int:

@@ -55,6 +55,7 @@ class Databus:
         * `snapshot`: with the rows of a dump, the newest that fits or a new one, and then with the changes after it
         * `latest`: with the next transaction; `earliest`: with what Kafka has
         * a `Position` in the log of the server that is read: after it; a `datetime`: with what was published then
+        * `gtid:SET`: with the first transaction that is not in the set of a server's executed GTIDs
         * `saved`: nowhere, it is an error
         """
         chosen = FileStore(store) if isinstance(store, str | Path) else store

@@ -73,8 +73,10 @@ class RecordReader:
         if not self._is_read(self._decoder.rows_of(message), record):
             return None
         position = self._decoder.position(record.key)
-        join = self._bookmark.join
+        join, executed = self._bookmark.join, self._bookmark.executed
         if join and join.has(int(sequence[:16]), position):
+            return None
+        if executed and executed.has(int(sequence[:16]), gtid=""):
             return None
         statement = _digest(record.value) if message.query is not None else ""
         if statement and self._is_copy(sequence, statement, record.partition):
@@ -99,7 +101,10 @@ class RecordReader:
 
     def _block(self, event: Event, sequence: str, record: Record) -> Block | None:
         place = (record.topic, record.partition, record.offset)
-        if self._bookmark.join and self._bookmark.join.has_event(int(sequence[:16]), event.position):
+        join, executed = self._bookmark.join, self._bookmark.executed
+        if join and join.has_event(int(sequence[:16]), event.position):
+            return None
+        if executed and executed.has(int(sequence[:16]), event.gtid):
             return None
         statement = _digest(record.value) if event.query is not None else ""
         if statement and self._is_copy(sequence, statement, record.partition):
@@ -136,13 +141,14 @@ class RecordReader:
         """Raise ChangeMissing if the record is a dead letter of a change that is still missing."""
         if record.value is None:
             return
-        letter, join = read_headers(record.headers), self._bookmark.join
+        letter, join, executed = read_headers(record.headers), self._bookmark.join, self._bookmark.executed
         if (
             letter.reason in _HEALED
             or letter.output != DEFAULT_OUTPUT
             or letter.transaction <= self._bookmark.after
             or (join and join.has(letter.transaction, Position("", letter.file, letter.end)))
             or not self._wanted.matches(letter.schema, letter.table)
+            or (executed and executed.has(letter.transaction, letter.gtid))
         ):
             return
         pending, _ = await read_latest(self._source.settings.kafka, record.topic)
