@@ -212,6 +212,50 @@ async def test_transactions_of_several_partitions_and_topics_are_complete_and_in
 
 
 @one_server
+async def test_closing_ends_the_loops_of_other_tasks(pipeline: Pipeline, schema: str, execute: Execute) -> None:
+    await execute("INSERT INTO numbers VALUES (1, 1.5)")
+    found: list[int] = []
+
+    async def read() -> None:
+        async for change in changes:
+            found.extend(numbers_in([change]))
+
+    async with asyncio.timeout(60), Databus(pipeline.config) as databus:
+        async with databus.changes(f"{schema}.*") as changes:
+            first, second = asyncio.create_task(read()), asyncio.create_task(read())
+            await eventually(lambda: asyncio.sleep(0, found == [1, 1]))
+        await asyncio.gather(first, second)
+        third = asyncio.create_task(read())
+        await eventually(lambda: asyncio.sleep(0, len(found) == 3))
+        await databus.close()
+        await third
+
+
+@one_server
+async def test_one_lease_protects_the_dump_from_its_choice_to_its_last_row(
+    pipeline: Pipeline, schema: str, execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await execute("INSERT INTO numbers VALUES (1, 1.5)")
+    requests: list[str] = []
+    original = DumpApi._request
+
+    async def request(self: DumpApi, method: str, path: str, **arguments: Any) -> Any:
+        requests.append(f"{method} {path}")
+        return await original(self, method, path, **arguments)
+
+    async with Databus(pipeline.url("dump-api")) as databus:
+        monkeypatch.setattr(DumpApi, "_request", request)
+        iteration = aiter(databus.changes(f"{schema}.*"))
+        async with asyncio.timeout(60):
+            await anext(iteration)
+            await execute("INSERT INTO numbers VALUES (2, 1.5)")
+            await anext(iteration)
+    leases = [each.split()[0] for each in requests if "/leases" in each]
+    assert leases == ["POST", "DELETE"]
+    assert requests[-1].startswith("DELETE")
+
+
+@one_server
 async def test_starts_without_a_dump(pipeline: Pipeline, schema: str, execute: Execute) -> None:
     async def numbers_from(start: Any, count: int) -> list[int]:
         async with asyncio.timeout(60), Databus(pipeline.config) as databus:

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from databus.bookmark import Bookmark, Join
 from databus.gtid_start import find_start
+from databus.lease import Lease
 from databus.offsets import ends_of, offsets_at, require_kept
 from databus.published import Published
 from databus.snapshot import beginning, choose
@@ -21,16 +22,19 @@ Start: TypeAlias = str | Position | datetime | Bookmark
 _GTIDS = "gtid:"
 
 
-async def bookmark_at(source: Source, start: Start) -> Bookmark:
-    """Return the bookmark of a start. With `snapshot` it may wait for a dump. Raises InvalidSettings, ChangesLost."""
+async def bookmark_at(source: Source, start: Start, lease: Lease) -> Bookmark:
+    """Return the bookmark of a start. With `snapshot` it may wait for a dump, of which it takes a lease.
+
+    Raises InvalidSettings and ChangesLost.
+    """
     if isinstance(start, Bookmark):
         return start.for_tables(source.settings.name, source.tables)
     if start != "snapshot":
         return await _without_dump(source, start)
     Published(source.settings).require_positions(source.tables)
     manifest, starts = await choose(source)
-    async with source.api.leased(manifest.id):
-        return await beginning(source, manifest, starts)
+    await lease.take(source, manifest.id)
+    return await beginning(source, manifest, starts)
 
 
 async def _without_dump(source: Source, start: str | Position | datetime) -> Bookmark:
