@@ -7,17 +7,13 @@ set is where the start is; the first one that has the whole set is where nothing
 import asyncio
 
 from databus.executed import Executed
+from databus.published_up_to import wait_until_published
 from databus.source import Source
 from databus_binlog import GtidSet, InvalidPosition
 from databus_core.errors import ChangesLost, InvalidSettings
-from databus_core.kafka_progress import read_history, read_progress
-from databus_core.log_events import LogEvent
-from databus_core.logs import get_logger
+from databus_core.kafka_progress import read_history
 from databus_core.progress import Progress
 
-log = get_logger(__name__)
-
-_PAUSE_SECONDS = 0.5
 #: how much older than its Kafka transaction permits a record's time may be
 _SLACK_SECONDS = 60.0
 _INSTEAD = "begin with a snapshot, or with a time, and expect changes that you have"
@@ -47,7 +43,13 @@ async def find_start(source: Source, text: str) -> GtidStart:
         gtid_set = GtidSet.of_either(text)
     except InvalidPosition as error:
         raise InvalidSettings(f"start: {error}") from error
-    await _wait_until_published(source, gtid_set)
+
+    def missing(progress: Progress) -> GtidSet:
+        if not _set_of(progress):
+            raise InvalidSettings("start: the server of the pipeline has no GTIDs: begin with a position or a time")
+        return gtid_set.minus(_parsed(gtid_set, progress))
+
+    await wait_until_published(source, missing)
     history = await read_history(source.settings)
     return await asyncio.to_thread(_found, history, gtid_set, source.settings.publisher.transaction_timeout)
 
@@ -70,22 +72,6 @@ def _found(history: list[tuple[Progress, int]], gtid_set: GtidSet, transaction_t
     # A record is at most so much older than the progress of its Kafka transaction, whichever publisher's clock it has.
     longest_ms = int((transaction_timeout + _SLACK_SECONDS) * 1000)
     return GtidStart(after, until, gtid_set, min([time_ms, *(each - longest_ms for _, each in later[1:])]))
-
-
-async def _wait_until_published(source: Source, gtid_set: GtidSet) -> None:
-    waiting = False
-    while True:
-        progress = await read_progress(source.settings) or Progress()
-        if progress.position:
-            if not _set_of(progress):
-                raise InvalidSettings("start: the server of the pipeline has no GTIDs: begin with a position or a time")
-            if not (missing := gtid_set.minus(_parsed(gtid_set, progress))):
-                return
-            if not waiting:
-                waiting = True
-                text = f"waiting until the pipeline has published the transactions {missing}, which the start has"
-                log.info(LogEvent.BOOTSTRAP_WAITING, text)
-        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _set_of(progress: Progress) -> str:

@@ -8,6 +8,7 @@ from databus.gtid_start import find_start
 from databus.lease import Lease
 from databus.offsets import ends_of, offsets_at, require_kept
 from databus.published import Published
+from databus.published_up_to import wait_until_published
 from databus.snapshot import beginning, choose
 from databus.source import Source
 from databus_binlog import Position
@@ -83,8 +84,27 @@ async def _latest(source: Source) -> Bookmark:
 async def _after_position(source: Source, start: Position) -> Bookmark:
     Published(source.settings).require_positions(source.tables)
     starts = await source.topics.beginnings()
-    progress = await read_progress(source.settings) or Progress()
+
+    def missing(progress: Progress) -> str:
+        reached = progress.position or Position()
+        _require_one_log(progress, start)
+        return "" if reached.file and reached.log_order >= start.log_order else f"up to {start.file}:{start.offset}"
+
+    progress = await wait_until_published(source, missing)
     return await _whole(source, starts, Join(start, progress.transaction))
+
+
+def _require_one_log(progress: Progress, start: Position) -> None:
+    """Raise InvalidSettings if the position may be one of another log than the pipeline's changes."""
+    until = max(progress.other_log_until, progress.reset.transaction if progress.reset else 0)
+    if until:
+        raise InvalidSettings(
+            f"start: up to transaction {until} the pipeline has read another log (it failed over, or was reset), and a "
+            "position does not say of which log it is: begin with start='gtid:…', a time or a snapshot"
+        )
+    file = progress.position.file if progress.position else ""
+    if file and file.rpartition(".")[0] != start.file.rpartition(".")[0]:
+        raise InvalidSettings(f"start: {start.file} is no file of the log that the pipeline reads, such as {file}")
 
 
 async def _at_time(source: Source, start: datetime) -> Bookmark:

@@ -20,6 +20,7 @@ class ProgressTracker:
         #: XID → XA transaction that is prepared
         self._prepared = {each.xid: each for each in progress.prepared}
         self._reset, self._routes = progress.reset, progress.routes
+        self._former_server, self._other_log_until = progress.server, progress.other_log_until
         #: whether there is progress since the last call of `take`
         self.moved = False
 
@@ -34,6 +35,8 @@ class ProgressTracker:
         self._server, self._in_order = event.server, event.in_order
         if event.anew:
             self._prepared.clear()
+        if event.anew or self._former_server not in ("", event.server):
+            self._other_log_until = self._transaction
         self._move(event.position.file, event.position.offset, event.time_us)
 
     def begin(self, event: Begin) -> None:
@@ -91,6 +94,7 @@ class ProgressTracker:
             prepared=prepared,
             reset=self._reset,
             routes=self._routes,
+            other_log_until=self._other_log_until,
         )
 
     @property
