@@ -21,6 +21,7 @@ class ProgressTracker:
         self._prepared = {each.xid: each for each in progress.prepared}
         self._reset, self._routes = progress.reset, progress.routes
         self._former_server, self._other_log_until = progress.server, progress.other_log_until
+        self._topics_opened = progress.topics_opened
         #: whether there is progress since the last call of `take`
         self.moved = False
 
@@ -80,6 +81,10 @@ class ProgressTracker:
         self._prepared.pop(event.xid, None)
         self.moved = True
 
+    def open_topics(self) -> None:
+        """Note that records are sent to topics that this generation has not sent any to before."""
+        self._topics_opened = (self._topics_opened or 0) + 1
+
     def take(self) -> Progress:
         """Return the progress so far, to be committed."""
         self.moved = False
@@ -95,6 +100,7 @@ class ProgressTracker:
             reset=self._reset,
             routes=self._routes,
             other_log_until=self._other_log_until,
+            topics_opened=self._topics_opened,
         )
 
     @property
