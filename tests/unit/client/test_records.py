@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiokafka import ConsumerRecord
 
-from databus.bookmark import Bookmark, Join
+from databus.bookmark import Bookmark, Join, Place
 from databus.executed import Executed
 from databus.records import RecordReader
 from databus.source import Source
@@ -72,6 +72,11 @@ async def test_a_statement_is_read_once_also_if_the_start_is_between_two_copies(
     resumed = reader(sequence=f"{5:016d}-0000000001", statements=[record_digest])
     assert not await is_read(resumed, 5, ALTER, partition=1)
     assert await is_read(resumed, 6, ALTER, partition=1)
+
+
+async def test_a_letter_that_is_done_ahead_of_its_transaction_is_left_out() -> None:
+    resumed = reader(ahead=[Place("p.shop.t", 1, 7)])
+    assert [await is_read(resumed, 5, partition=each) for each in (0, 1)] == [True, False]
 
 
 async def test_a_record_without_a_sequence_is_an_error() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from databus.block import Block
 from databus.bookmark import Bookmark
-from databus.change import Change, Transaction
+from databus.change import Change, Transaction, before
 from databus.extras import of_extra
 from databus.iteration import Iteration
 from databus.lease import Lease
@@ -114,6 +114,9 @@ class Changes:
         waiting: list[Change] = []
         async with aclosing(self.blocks()) as blocks:
             async for block, trail in blocks:
+                if waiting and block and 0 < block.origin.transaction < waiting[0].transaction:
+                    yield before(block.changes(trail), waiting)  # a dead letter that was replayed in between
+                    continue
                 if waiting and (block is None or block.origin.transaction != waiting[0].transaction):
                     yield Transaction(waiting)
                     waiting = []

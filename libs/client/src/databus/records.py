@@ -34,6 +34,8 @@ class RecordReader:
     def __init__(self, source: Source, bookmark: Bookmark) -> None:
         self._source = source
         self._bookmark = bookmark
+        #: records that are done although those before them are not
+        self._ahead = {(each.topic, each.partition, each.offset) for each in bookmark.ahead}
         self._wanted = TableFilter(source.tables)
         self._published = Published(source.settings)
         #: how a table's rows are read → its topic; empty if the program does not read the table
@@ -59,7 +61,7 @@ class RecordReader:
             raise SchemaMismatch(f"{place}: {error}") from error
 
     def _is_done(self, sequence: str, record: Record) -> bool:
-        if record.value is None:
+        if record.value is None or (record.topic, record.partition, record.offset) in self._ahead:
             return True
         if not sequence:
             raise SchemaMismatch("the record has no sequence, so it was published by an early version: begin later")
