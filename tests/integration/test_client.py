@@ -16,6 +16,7 @@ from common.pipelines import MakePipeline
 from common.waiting import cancelled, eventually
 from databus import Change, Changes, Databus, InvalidSettings, SqliteStore
 from databus.sync import Databus as SyncDatabus
+from databus_core.change_topics import ChangeTopics
 from databus_core.dump_client import DumpApi
 from devstack import Server
 from devstack.pipeline import Pipeline
@@ -209,6 +210,79 @@ async def test_transactions_of_several_partitions_and_topics_are_complete_and_in
         await moving
     assert seen == 61
     assert len(statements) == 1
+
+
+@one_server
+async def test_closing_ends_the_loops_of_other_tasks(pipeline: Pipeline, schema: str, execute: Execute) -> None:
+    await execute("INSERT INTO numbers VALUES (1, 1.5)")
+    found: list[int] = []
+
+    async def read() -> None:
+        async for change in changes:
+            found.extend(numbers_in([change]))
+
+    async with asyncio.timeout(60), Databus(pipeline.config) as databus:
+        async with databus.changes(f"{schema}.*") as changes:
+            first, second = asyncio.create_task(read()), asyncio.create_task(read())
+            await eventually(lambda: asyncio.sleep(0, found == [1, 1]))
+        await asyncio.gather(first, second)
+        third = asyncio.create_task(read())
+        await eventually(lambda: asyncio.sleep(0, len(found) == 3))
+        await databus.close()
+        await third
+
+
+@one_server
+async def test_a_table_that_is_new_comes_in_order_although_topics_are_seldom_listed(
+    pipeline: Pipeline, schema: str, execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[float] = []
+    original = ChangeTopics.partitions
+
+    async def partitions(self: ChangeTopics) -> Any:
+        listed.append(asyncio.get_running_loop().time())
+        return await original(self)
+
+    monkeypatch.setattr(ChangeTopics, "partitions", partitions)
+    found: list[tuple[str, int]] = []
+    async with asyncio.timeout(60), Databus(pipeline.config) as databus:
+        iteration = aiter(databus.changes(f"{schema}.*", start="earliest"))
+        for number in range(60):
+            if number == 40:
+                await execute("CREATE TABLE later (id INT PRIMARY KEY)")
+            await execute(f"INSERT INTO {'later' if number >= 40 else 'numbers'} (id) VALUES ({number})")
+            if number < 40:  # each is a round of its own
+                change = await anext(iteration)
+                found.append((change.definition.name, number))
+        while len(found) < 60:
+            change = await anext(iteration)
+            found += [(change.definition.name, change.after["id"])] if change.after else []
+    assert found == [("numbers", each) for each in range(40)] + [("later", each) for each in range(40, 60)]
+    assert len(listed) < 10 + (listed[-1] - listed[0]) / 5
+
+
+@one_server
+async def test_one_lease_protects_the_dump_from_its_choice_to_its_last_row(
+    pipeline: Pipeline, schema: str, execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await execute("INSERT INTO numbers VALUES (1, 1.5)")
+    requests: list[str] = []
+    original = DumpApi._request
+
+    async def request(self: DumpApi, method: str, path: str, **arguments: Any) -> Any:
+        requests.append(f"{method} {path}")
+        return await original(self, method, path, **arguments)
+
+    async with Databus(pipeline.url("dump-api")) as databus:
+        monkeypatch.setattr(DumpApi, "_request", request)
+        iteration = aiter(databus.changes(f"{schema}.*"))
+        async with asyncio.timeout(60):
+            await anext(iteration)
+            await execute("INSERT INTO numbers VALUES (2, 1.5)")
+            await anext(iteration)
+    leases = [each.split()[0] for each in requests if "/leases" in each]
+    assert leases == ["POST", "DELETE"]
+    assert requests[-1].startswith("DELETE")
 
 
 @one_server

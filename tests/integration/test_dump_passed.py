@@ -1,15 +1,25 @@
 """The manifest of a dump says from which offsets on all records are newer than the dump."""
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from common.connections import Execute
 from common.pipelines import MakePipeline, decoded
 from common.waiting import eventually, throughout
+from databus_binlog import Position
+from databus_core.errors import DumpUnusable
+from databus_core.manifest import Manifest, State
+from databus_core.names import progress_topic
+from databus_core.pipeline_passed import wait_until_passed
+from databus_core.progress import Progress, encode_progress
+from databus_core.settings import load
+from databus_dump_api.passed import DumpTopics
 from devstack import Server
-from integration.dump_api import Api
+from integration.dump_api import Api, create_topic, produce
 
 
 async def test_records_from_the_offsets_on_are_newer_than_the_dump(
@@ -46,6 +56,31 @@ async def test_records_from_the_offsets_on_are_newer_than_the_dump(
                 async with asyncio.timeout(30):
                     record = await consumer.getone()
                 assert decoded(record)["Rows"] == [[expected]]
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_pipeline_that_failed_over_and_back_has_not_passed_the_dump(
+    make_pipeline: MakePipeline, source: Server, kafka: Server, schema: str
+) -> None:
+    """Some changes that the dump has were published with positions of another server."""
+    settings = load(make_pipeline(source, schema).config)
+    position = Position("", "log.000002", 400)
+    manifest = Manifest(
+        id="dump-1",
+        created=datetime.now(UTC),
+        pipeline=settings.name,
+        state=State.COMPLETE,
+        source="mariadb 10.11 a",
+        position=position,
+        transaction=7,
+    )
+    topic = progress_topic(settings.name)
+    await create_topic(kafka, topic)
+    await produce(kafka, topic, encode_progress(Progress(position, 9, server="a", other_log_until=7)))
+    assert (await wait_until_passed(settings, manifest, DumpTopics(settings, manifest))).transaction == 9
+    await produce(kafka, topic, encode_progress(Progress(position, 9, server="a", other_log_until=8)))
+    with pytest.raises(DumpUnusable, match="after dump dump-1 began, the pipeline failed over"):
+        await wait_until_passed(settings, manifest, DumpTopics(settings, manifest))
 
 
 async def passed_of(api: Api, dump: str) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from aiokafka import ConsumerRecord
 
-from databus.bookmark import Bookmark, Join
+from databus.bookmark import Bookmark, Join, Place
+from databus.executed import Executed
 from databus.records import RecordReader
 from databus.source import Source
 from databus_binlog import Position
 from databus_core.change_topics import ChangeTopics
-from databus_core.errors import SchemaMismatch
+from databus_core.errors import InvalidSettings, SchemaMismatch
 from databus_core.settings import Settings
 
 TABLE = {"Schema": "shop", "Name": "t", "Columns": [{"Name": "id", "RawType": "int(11)"}], "PKColumns": [0]}
@@ -50,6 +51,20 @@ async def test_what_the_dump_has_is_left_out() -> None:
     assert await is_read(joined, 6, position=4)  # after a failover, positions are those of another server
 
 
+async def test_a_record_without_a_gtid_ends_a_start_among_the_transactions_of_a_commit() -> None:
+    started = reader(after=5, executed=Executed("0-1-7", until=8, before="0-1-5"))
+    assert [await is_read(started, transaction) for transaction in (5, 9)] == [False, True]
+    with pytest.raises(InvalidSettings, match="transaction 8 does not say its GTID, as in format databus"):
+        await is_read(started, 8)
+
+
+async def test_gtids_in_records_show_what_a_start_has() -> None:
+    started = reader(after=5, executed=Executed("0-1-7", until=8, before="0-1-5"))
+    row = {"data": [{"id": "1"}], "database": "shop", "isDdl": False, "sql": "", "table": "t", "type": "INSERT"}
+    found = [await is_read(started, each, row | {"gtid": f"0-1-{each}"}) for each in (7, 8, 9)]
+    assert found == [False, True, True]
+
+
 async def test_a_statement_is_read_once_also_if_the_start_is_between_two_copies() -> None:
     first = reader()
     assert [await is_read(first, 5, ALTER, partition=each) for each in (0, 1, 2)] == [True, False, False]
@@ -57,6 +72,11 @@ async def test_a_statement_is_read_once_also_if_the_start_is_between_two_copies(
     resumed = reader(sequence=f"{5:016d}-0000000001", statements=[record_digest])
     assert not await is_read(resumed, 5, ALTER, partition=1)
     assert await is_read(resumed, 6, ALTER, partition=1)
+
+
+async def test_a_letter_that_is_done_ahead_of_its_transaction_is_left_out() -> None:
+    resumed = reader(ahead=[Place("p.shop.t", 1, 7)])
+    assert [await is_read(resumed, 5, partition=each) for each in (0, 1)] == [True, False]
 
 
 async def test_a_record_without_a_sequence_is_an_error() -> None:

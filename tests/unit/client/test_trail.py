@@ -1,9 +1,10 @@
 """The bookmark at any change that was delivered."""
 
+import msgspec
 import pytest
 from aiokafka import TopicPartition
 
-from databus.bookmark import Bookmark, Join, Snapshot
+from databus.bookmark import Bookmark, Join, Place, Snapshot
 from databus.origin import Origin
 from databus.trail import Trail
 from databus_binlog import Position
@@ -61,6 +62,50 @@ def test_a_dump_has_the_transactions_before_it_was_passed_up_to_its_position(
     join = Join(Position("", "log.000002", 100), 12)
     assert join.has(transaction, Position("", file, 100)) is expected
     assert not join.has(12, Position("", "log.000002", 101))
+
+
+def test_a_late_letter_in_the_middle_of_a_transaction_is_done_before_it() -> None:
+    """Records 10 and 12 of partition 0 are a transaction; 11 is a letter, which the program gets first."""
+    trail = Trail(BEGIN)
+    earlier = trail.deliver(record(6, 1, 20), 1)
+    first = trail.deliver(record(7, 0, 10), 2)
+    letter = trail.deliver(record(2, 0, 11), 1)
+    letter.move_ahead_of([first, first])
+    last = trail.deliver(record(7, 0, 12), 1)
+    found = {name: mark.bookmark(0) for name, mark in {"earlier": earlier, "letter": letter, "last": last}.items()}
+    assert [each.offsets["a"] for each in found.values()] == [{0: 10, 1: 21}, {0: 10, 1: 21}, {0: 13, 1: 21}]
+    assert {name: each.ahead for name, each in found.items()} == {
+        "earlier": [], "letter": [Place("a", 0, 11)], "last": []
+    }  # fmt: skip
+    half = first.bookmark(0)
+    assert (half.offsets["a"][0], half.ahead) == (10, [Place("a", 0, 11)])
+
+    resumed = Trail(Bookmark.parse(str(found["letter"])))
+    assert resumed.deliver(record(7, 0, 10), 1).bookmark(0).ahead == [Place("a", 0, 11)]
+    resumed.leave_out(record(2, 0, 11))
+    assert resumed.deliver(record(7, 0, 12), 1).bookmark(0) == last.bookmark(0)
+
+
+def test_a_late_letter_of_which_a_chunked_dump_has_some_changes_is_done_with_the_last_of_the_others() -> None:
+    trail = Trail(BEGIN)
+    around = trail.deliver(record(7, 0, 10), 1)
+    letter = msgspec.structs.replace(record(2, 0, 11), through=3)
+    first, last = trail.deliver(letter, 1), trail.deliver(msgspec.structs.replace(letter, before=3, through=0), 1)
+    first.move_ahead_of([around])
+    last.move_ahead_of([around])
+    assert [mark.bookmark(0).ahead for mark in (first, last)] == [[], [Place("a", 0, 11)]]
+
+
+async def test_the_transaction_around_a_letter_is_not_saved_with_the_letter() -> None:
+    store = Kept()
+    trail = Trail(BEGIN, store)
+    first = trail.deliver(record(7, 0, 10), 1)
+    letter = trail.deliver(record(2, 0, 11), 1)
+    letter.move_ahead_of([first])
+    await letter.save(0)
+    trail.end_snapshot()
+    await trail.save_idle()
+    assert [each.offsets["a"][0] for each in store.bookmarks] == [10]
 
 
 def test_the_start_of_a_record_is_done_although_a_late_one_of_another_partition_comes() -> None:

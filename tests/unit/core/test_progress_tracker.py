@@ -42,14 +42,14 @@ def test_a_prepared_transaction_is_listed_with_the_position_before_it_until_it_i
     before = Position(f"{UUID}:1-5", "log.2", 300)
     new = PreparedTransaction(xid="b", gtid=f"{UUID}:6", position=before, server="b", in_order=False, time_us=20)
     progress = tracker.take()
-    assert progress == Progress(before, 7, 10, "b", in_order=False, prepared=(old, new))
+    assert progress == Progress(before, 7, 10, "b", in_order=False, prepared=(old, new), other_log_until=7)
     assert decode_progress(encode_progress(progress)) == progress
     tracker.skip(Heartbeat(f"{UUID}:6-7", "log.2", 400, 15))
-    assert tracker.take() == Progress(Position(f"{UUID}:1-7", "log.2", 400), 7, 15, "b", prepared=(old, new))
+    assert tracker.take().position == Position(f"{UUID}:1-7", "log.2", 400)
     tracker.begin(begin(8))
     tracker.decide(Decided("a"))
     tracker.commit(Commit(f"{UUID}:8", "log.2", 500, None))
-    assert tracker.take() == Progress(Position(f"{UUID}:1-8", "log.2", 500), 8, 20, "b", prepared=(new,))
+    assert tracker.take().prepared == (new,)
     tracker.decide(Decided("b"))
     assert tracker.moved
     assert tracker.take().prepared == ()
@@ -59,7 +59,18 @@ def test_a_new_start_forgets_prepared_transactions() -> None:
     old = PreparedTransaction(xid="a", gtid="", position=Position("", "log.1", 4), server="a", in_order=True, time_us=1)
     tracker = ProgressTracker(Progress(Position(f"{UUID}:1-4", "log.1", 100), 7, 10, "a", prepared=(old,)))
     tracker.start(Start(Position("", "log.9", 50), "b", "mysql", 30, in_order=True, anew=True))
-    assert tracker.take() == Progress(Position("", "log.9", 50), 7, 30, "b", in_order=True)
+    assert tracker.take() == Progress(Position("", "log.9", 50), 7, 30, "b", in_order=True, other_log_until=7)
+
+
+@pytest.mark.parametrize(
+    ("server", "anew", "until"), [("a", False, 3), ("b", False, 7), ("a", True, 7)], ids=["same", "failover", "new log"]
+)
+def test_up_to_where_positions_are_those_of_another_log(server: str, anew: bool, until: int) -> None:
+    tracker = ProgressTracker(Progress(Position("", "log.1", 100), 7, 10, "a", other_log_until=3))
+    tracker.start(Start(Position("", "log.9", 50), server, "mysql", 30, in_order=True, anew=anew))
+    tracker.begin(begin(8))
+    tracker.commit(Commit("", "log.9", 400, None))
+    assert tracker.take().other_log_until == until
 
 
 def test_a_progress_without_prepared_transactions_is_one_of_an_earlier_release() -> None:

@@ -120,9 +120,9 @@ class Topics:
 
 @pytest.fixture
 def publish() -> Callable[..., Any]:
-    def make(message_format: str, **options: object) -> tuple[Publication, Producer]:
+    def make(message_format: str, oversize: str = "stop", **options: object) -> tuple[Publication, Producer]:
         routes = [{"match": ["*.*"], "format": message_format, "topic": "t", "options": options}]
-        settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes, "oversize": "stop"}})
+        settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes, "oversize": oversize}})
         producer: Any = Producer()
         topics: Any = Topics()
         return Publication(settings, producer, topics, Progress(), known_claims(settings, [])), producer
@@ -192,6 +192,18 @@ async def test_the_progress_of_a_commit_counts_when_the_commit_has_ended(publish
     assert publication.committed.transaction == 1
     await publication.start_commit()
     assert (await publication.abandon()).transaction == 2
+
+
+async def test_the_progress_counts_when_records_go_to_topics_for_the_first_time(publish):
+    """Consumers need to look for new topics only when the count changes; a letter's topic is one, too."""
+    publication, producer = publish("databus", "deadletter")
+    unread = OversizedRow(TABLE.fingerprint, Action.INSERT, 0, 10, 20, 9)
+    await add(publication, *START)
+    for number, event in enumerate((ROW, ROW, unread, unread), 1):
+        await add(publication, begin(number), event, COMMIT)
+        await publication.commit()
+    counts = {commit.transaction: commit.topics_opened for commit in producer.commits}
+    assert counts == {0: None, 1: 1, 2: 1, 3: 2, 4: 2}
 
 
 async def test_the_first_position_cannot_be_committed_without_the_head_of_the_schema_history(publish):

@@ -6,7 +6,8 @@ import re
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Literal, Self
+from contextlib import suppress
+from typing import Literal, Self, get_args
 from uuid import UUID
 
 from databus_binlog.errors import InvalidPosition
@@ -31,6 +32,14 @@ class GtidSet(ABC):
             return kind.from_text(text)
         except ValueError as error:
             raise InvalidPosition(f"{text[:200]!r} is not a {flavor} GTID set: {error}") from error
+
+    @staticmethod
+    def of_either(text: str) -> GtidSet:
+        """Parse a text of MySQL or of MariaDB. Raises InvalidPosition if it is neither."""
+        for flavor in get_args(Flavor):
+            with suppress(InvalidPosition):
+                return GtidSet.parse(flavor, text)
+        raise InvalidPosition(f"{text[:200]!r} is not a GTID set of MySQL or MariaDB")
 
     @classmethod
     @abstractmethod

@@ -5,6 +5,7 @@ from typing import Self
 
 import msgspec
 
+from databus.executed import Executed
 from databus.origin import Origin
 from databus_binlog import Position
 from databus_core.errors import InvalidSettings
@@ -74,6 +75,14 @@ class Join(msgspec.Struct, frozen=True):
         return start.log_order < self.position.log_order
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a record is."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
 class Partial(msgspec.Struct, frozen=True):
     """A record of which only the first rows are done."""
 
@@ -103,9 +112,13 @@ class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
     #: digests of the statements with this sequence that are done: each partition has a copy of a statement
     statements: list[str] = []
     partial: Partial | None = None
+    #: records behind `offsets` that are done: dead letters that were replayed into the middle of a transaction
+    ahead: list[Place] = []
     #: None if no dump is being loaded
     snapshot: Snapshot | None = None
     join: Join | None = None
+    #: of a start after a GTID set that has some of the transactions after `after`
+    executed: Executed | None = None
 
     @property
     def transaction(self) -> int:
@@ -146,7 +159,7 @@ class BookmarkBuilder:
         self._offsets: Offsets = {topic: dict(partitions) for topic, partitions in bookmark.offsets.items()}
         self._sequence, self._statements = bookmark.sequence, list(bookmark.statements)
         self._snapshot, self._partial = bookmark.snapshot, bookmark.partial
-        self._gone = dict(bookmark.gone)
+        self._gone, self._ahead = dict(bookmark.gone), list(bookmark.ahead)
 
     def done(self, origin: Origin, rows: int | None = None) -> None:
         """Note that a record, or a part of it, is done; with `rows`, only the first ones of it."""
@@ -166,6 +179,7 @@ class BookmarkBuilder:
             self._partial = Partial(*place, origin.offset, rows)
         offset = origin.offset if rows is not None else origin.offset + 1
         self._offsets.setdefault(origin.topic, {})[origin.partition] = offset
+        self._leave_behind(origin.topic, origin.partition, offset)
         if origin.sequence > self._sequence:
             self._sequence, self._statements = origin.sequence, []
         if origin.statement and origin.sequence == self._sequence:
@@ -175,6 +189,15 @@ class BookmarkBuilder:
         """Note that everything before an offset is done, if that is further than before."""
         offsets = self._offsets.setdefault(topic, {})
         offsets[partition] = max(offset, offsets.get(partition, 0))
+        self._leave_behind(topic, partition, offset)
+
+    def _leave_behind(self, topic: str, partition: int, offset: int) -> None:
+        """Forget records that were done ahead, and are before an offset."""
+        if self._ahead:
+            place = (topic, partition)
+            self._ahead = [
+                each for each in self._ahead if (each.topic, each.partition) != place or each.offset >= offset
+            ]
 
     def gone(self, topics: Mapping[str, int]) -> None:
         """Note that topics do not exist any more, of which everything up to a transaction is done."""
@@ -195,5 +218,6 @@ class BookmarkBuilder:
             statements=list(self._statements),
             gone=dict(self._gone),
             partial=self._partial,
+            ahead=list(self._ahead),
             snapshot=self._snapshot,
         )

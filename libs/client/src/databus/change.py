@@ -156,3 +156,9 @@ class Transaction:
     async def ack(self) -> None:
         """Save in the store that this transaction and all before it are done. Without a store it does nothing."""
         await self.changes[-1].ack()
+
+
+def before(late: Sequence[Change], others: Sequence[Change]) -> Transaction:
+    """Return changes of a record as a transaction that comes before the other changes, in the midst of which it is."""
+    late[0]._mark.move_ahead_of([change._mark for change in others])
+    return Transaction(late)

@@ -1,17 +1,21 @@
 """The changes that a program iterates over: the rows of a dump, then Kafka from there on, joined without gap."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from databus.block import Block
 from databus.bookmark import Bookmark
-from databus.change import Change, Transaction
+from databus.change import Change, Transaction, before
 from databus.extras import of_extra
+from databus.iteration import Iteration
+from databus.lease import Lease
 from databus.origin import Origin
 from databus.records import RecordReader
 from databus.retries import Retries
-from databus.snapshot import leased_rows
+from databus.snapshot import rows_from
 from databus.source import Source
 from databus.starts import Start, bookmark_at
 from databus.stores import Store
@@ -23,9 +27,6 @@ if TYPE_CHECKING:
     from databus.arrow import BatchBuilder, ChangeBatch
 
 
-T = TypeVar("T")
-
-
 class Opener(Protocol):
     """Gives what changes are read from."""
 
@@ -35,12 +36,16 @@ class Opener(Protocol):
     def forget(self) -> None:
         """Read the settings again before the next iteration."""
 
-    def kept(self, iteration: AsyncGenerator[T]) -> AsyncGenerator[T]:
-        """Keep an iteration, to close it before the connections that it uses."""
+    @property
+    def iterations(self) -> set[Iteration[Any]]:
+        """What is iterated over, and is closed before the connections that it uses."""
 
 
 class Changes:
-    """An asynchronous iterator over changes, in the pipeline's order. It never ends by itself."""
+    """An asynchronous iterator over changes, in the pipeline's order. It never ends by itself.
+
+    `async with databus.changes(…) as changes` closes at the end of the block what was iterated over.
+    """
 
     def __init__(self, opener: Opener, tables: Sequence[str], start: Start, store: Store | None) -> None:
         """See `Databus.changes`."""
@@ -48,6 +53,7 @@ class Changes:
         self._tables = tables
         self._start = start
         self._store = store
+        self._iterations: set[Iteration[Any]] = set()
 
     async def source(self, tables: Sequence[str] | None = None) -> Source:
         """Return what is read; with `tables`, what other tables are read from."""
@@ -59,26 +65,38 @@ class Changes:
 
     def __aiter__(self) -> AsyncIterator[Change]:
         """Yield one change after the other."""
-        return self._opener.kept(self._changes())
+        return self._changes()
 
     def transactions(self) -> AsyncIterator[Transaction]:
         """Yield the changes of one transaction of the database at a time; the rows of a dump in parts of about 64 KiB.
 
         A transaction is in memory as a whole.
         """
-        return self._opener.kept(self._transactions())
+        return self._transactions()
 
     def batches(self, rows: int = 10_000) -> "AsyncIterator[ChangeBatch]":
         """Yield rows as Arrow, about so many at a time: of one table with one definition, in the pipeline's order.
 
         Needs the extra `arrow`. A batch ends early where a statement comes, another table, or no more changes.
         """
-        return self._opener.kept(self._batches(rows))
+        return self._batches(rows)
+
+    async def close(self) -> None:
+        """End what is iterated over, also by other tasks: their loops end, without an error."""
+        await asyncio.gather(*(each.close() for each in self._iterations))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def _batches(self, rows: int) -> "AsyncGenerator[ChangeBatch]":
         make: type[BatchBuilder] = of_extra("arrow", "arrow").BatchBuilder
         batch: BatchBuilder | None = None
-        async with aclosing(self._blocks()) as blocks:
+        async with aclosing(self.blocks()) as blocks:
             async for block, trail in blocks:
                 if batch and batch.accepts(block, trail, rows):
                     continue
@@ -87,15 +105,18 @@ class Changes:
                 batch = make(block, trail) if block else None
 
     async def _changes(self) -> AsyncGenerator[Change]:
-        async with aclosing(self._blocks()) as blocks:
+        async with aclosing(self.blocks()) as blocks:
             async for block, trail in blocks:
                 for change in block.changes(trail) if block else ():
                     yield change
 
     async def _transactions(self) -> AsyncGenerator[Transaction]:
         waiting: list[Change] = []
-        async with aclosing(self._blocks()) as blocks:
+        async with aclosing(self.blocks()) as blocks:
             async for block, trail in blocks:
+                if waiting and block and 0 < block.origin.transaction < waiting[0].transaction:
+                    yield before(block.changes(trail), waiting)  # a dead letter that was replayed in between
+                    continue
                 if waiting and (block is None or block.origin.transaction != waiting[0].transaction):
                     yield Transaction(waiting)
                     waiting = []
@@ -110,41 +131,44 @@ class Changes:
 
         Connects again, and continues where it was, while a service cannot be reached.
         """
-        return self._opener.kept(self._blocks())
+        return Iteration(self._blocks(), self._iterations, self._opener.iterations).items()
 
     async def _blocks(self) -> AsyncGenerator[tuple[Block | None, Trail]]:
         trail, retries = None, Retries()
-        while True:
-            try:
-                source = await self.source()
-                trail = trail or Trail(await self._first_bookmark(source), self._store)
-                async with aclosing(_blocks_after(source, trail)) as blocks:
-                    async for block in blocks:
-                        retries.succeeded()
-                        yield block, trail
-            except RulesDiffer:
-                self._opener.forget()
-                raise
-            except RetryableError as error:
-                await retries.wait(error)
+        async with Lease() as lease:
+            while True:
+                try:
+                    source = await self.source()
+                    trail = trail or Trail(await self._first_bookmark(source, lease), self._store)
+                    async with aclosing(_blocks_after(source, trail, lease)) as blocks:
+                        async for block in blocks:
+                            retries.succeeded()
+                            yield block, trail
+                except RulesDiffer:
+                    self._opener.forget()
+                    raise
+                except RetryableError as error:
+                    await retries.wait(error)
 
-    async def _first_bookmark(self, source: Source) -> Bookmark:
+    async def _first_bookmark(self, source: Source, lease: Lease) -> Bookmark:
         """Return where to begin: where the store is, or else where `start` says."""
         saved = await self._store.load() if self._store else None
         if saved is None:
             if self._start == "saved":
                 raise InvalidSettings("the store has no bookmark: begin with start='snapshot' or another start")
-            return await bookmark_at(source, self._start)
+            return await bookmark_at(source, self._start, lease)
         return saved.for_tables(source.settings.name, self._tables)
 
 
-async def _blocks_after(source: Source, trail: Trail) -> AsyncGenerator[Block | None]:
-    """Yield what comes after the trail."""
+async def _blocks_after(source: Source, trail: Trail, lease: Lease) -> AsyncGenerator[Block | None]:
+    """Yield what comes after the trail. The lease is that of the dump, from its choice to its last row."""
     if snapshot := trail.bookmark().snapshot:
-        async with leased_rows(source, snapshot) as rows, aclosing(rows) as lines:
+        await lease.take(source, snapshot.dump)
+        async with aclosing(await rows_from(source, snapshot)) as lines:
             yield None
             async for block in lines:
                 yield block
+        await lease.release()
         trail.end_snapshot()
         yield None
     bookmark = trail.bookmark()

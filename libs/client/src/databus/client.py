@@ -1,13 +1,14 @@
 """The client: where a program begins."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from databus.changes import Changes, T
+from databus.changes import Changes
 from databus.formats.others import FORMATS
+from databus.iteration import Iteration
 from databus.kafka_store import KafkaStore
 from databus.source import Source
 from databus.starts import Start
@@ -36,8 +37,8 @@ class Databus:
         self._kafka = {"bootstrap_servers": kafka.split(",")} if isinstance(kafka, str) else dict(kafka or {})
         self._settings: Settings | None = None
         self._api: DumpApi | None = None
-        #: what is iterated over; Python closes one that was left by `break` only when it is collected
-        self._iterations: list[AsyncGenerator[Any]] = []
+        #: what is iterated over
+        self.iterations: set[Iteration[Any]] = set()
         self._stores: list[KafkaStore] = []
 
     def changes(
@@ -55,6 +56,7 @@ class Databus:
         * `snapshot`: with the rows of a dump, the newest that fits or a new one, and then with the changes after it
         * `latest`: with the next transaction; `earliest`: with what Kafka has
         * a `Position` in the log of the server that is read: after it; a `datetime`: with what was published then
+        * `gtid:SET`: with the first transaction that is not in the set of a server's executed GTIDs
         * `saved`: nowhere, it is an error
         """
         chosen = FileStore(store) if isinstance(store, str | Path) else store
@@ -102,21 +104,16 @@ class Databus:
         if not isinstance(self._source, Settings):
             self._settings = None
 
-    def kept(self, iteration: AsyncGenerator[T]) -> AsyncGenerator[T]:
-        """Keep an iteration, to close it before the connections that it uses."""
-        self._iterations.append(iteration)
-        return iteration
-
     async def close(self) -> None:
-        """End what is iterated over, and close the connections."""
+        """End what is iterated over, also by other tasks, and close the connections."""
         async with AsyncExitStack() as closing:  # in reverse order, each also if another one fails
             if self._api:
                 closing.push_async_callback(self._api.close)
             for each in self._stores:
                 closing.push_async_callback(each.close)
-            for iteration in self._iterations:
-                closing.push_async_callback(iteration.aclose)
-            self._api, self._stores, self._iterations = None, [], []
+            for iteration in self.iterations:
+                closing.push_async_callback(iteration.close)
+            self._api, self._stores = None, []
 
     async def __aenter__(self) -> Self:
         return self

@@ -34,6 +34,8 @@ class RecordReader:
     def __init__(self, source: Source, bookmark: Bookmark) -> None:
         self._source = source
         self._bookmark = bookmark
+        #: records that are done although those before them are not
+        self._ahead = {(each.topic, each.partition, each.offset) for each in bookmark.ahead}
         self._wanted = TableFilter(source.tables)
         self._published = Published(source.settings)
         #: how a table's rows are read → its topic; empty if the program does not read the table
@@ -61,7 +63,7 @@ class RecordReader:
             raise SchemaMismatch(f"{place}: {error}") from error
 
     def _is_done(self, sequence: str, record: Record) -> bool:
-        if record.value is None:
+        if record.value is None or (record.topic, record.partition, record.offset) in self._ahead:
             return True
         if not sequence:
             raise SchemaMismatch("the record has no sequence, so it was published by an early version: begin later")
@@ -75,8 +77,10 @@ class RecordReader:
         if not self._is_read(self._decoder.rows_of(message), record):
             return []
         position = self._decoder.position(record.key)
-        join = self._bookmark.join
+        join, executed = self._bookmark.join, self._bookmark.executed
         if join and join.has(int(sequence[:16]), position):
+            return []
+        if executed and executed.has(int(sequence[:16]), gtid=""):
             return []
         statement = _digest(record.value) if message.query is not None else ""
         if statement and self._is_copy(sequence, statement, record.partition):
@@ -102,7 +106,10 @@ class RecordReader:
 
     def _blocks(self, event: Event, sequence: str, record: Record) -> list[Block]:
         place = (record.topic, record.partition, record.offset)
-        if self._bookmark.join and self._bookmark.join.has_event(int(sequence[:16]), event.position):
+        join, executed = self._bookmark.join, self._bookmark.executed
+        if join and join.has_event(int(sequence[:16]), event.position):
+            return []
+        if executed and executed.has(int(sequence[:16]), event.gtid):
             return []
         statement = _digest(record.value) if event.query is not None else ""
         if statement and self._is_copy(sequence, statement, record.partition):
@@ -148,13 +155,14 @@ class RecordReader:
         """Raise ChangeMissing if the record is a dead letter of a change that is still missing."""
         if record.value is None:
             return
-        letter, join = read_headers(record.headers), self._bookmark.join
+        letter, join, executed = read_headers(record.headers), self._bookmark.join, self._bookmark.executed
         if (
             letter.reason in _HEALED
             or letter.output != DEFAULT_OUTPUT
             or letter.transaction <= self._bookmark.after
             or (join and join.has(letter.transaction, Position("", letter.file, letter.end)))
             or not self._wanted.matches(letter.schema, letter.table)
+            or (executed and executed.has(letter.transaction, letter.gtid))
         ):
             return
         pending, _ = await read_latest(self._source.settings.kafka, record.topic)

@@ -83,16 +83,13 @@ async def _join(source: Source, manifest: Manifest) -> Join:
     return Join(Position("", position.file, position.offset), moment.transaction, manifest.transaction, chunks)
 
 
-@asynccontextmanager
-async def leased_rows(source: Source, begin: Snapshot) -> AsyncIterator[AsyncGenerator[Block]]:
-    """Hold a lease of a dump, and give its rows: those of one line of a file at a time.
+async def rows_from(source: Source, begin: Snapshot) -> AsyncGenerator[Block]:
+    """Return the rows of a dump, of which a lease is held: those of one line of a file at a time.
 
     The action of each is `insert`. Raises DumpUnusable, also if the dump was deleted meanwhile.
     """
-    async with source.api.leased(begin.dump):
-        manifest = await source.api.dump(begin.dump)
-        files = _files_from(begin, _files(source, manifest), manifest)
-        yield _rows(source, manifest, files, begin)
+    manifest = await source.api.dump(begin.dump)
+    return _rows(source, manifest, _files_from(begin, _files(source, manifest), manifest), begin)
 
 
 @asynccontextmanager

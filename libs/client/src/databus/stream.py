@@ -12,11 +12,11 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus.bookmark import Bookmark
+from databus.known_partitions import KnownPartitions
 from databus.merge import Merge, Record
 from databus_core import kafka_client, names
 from databus_core.change_topics import ChangeTopics
 from databus_core.errors import ChangesLost, DatabusError, FatalError, KafkaUnavailable, RulesDiffer
-from databus_core.kafka_ends import stable_ends
 from databus_core.kafka_progress import read_progress
 from databus_core.progress import Progress, decode_progress
 from databus_core.routes import fingerprint
@@ -61,12 +61,11 @@ class ChangeStream:
             written = await connect(kafka_client.consumer(kafka, "read_uncommitted"))
             merge = Merge(reading := await connect(kafka_client.consumer(kafka, strict=True)))
             progress, followed = None, _Followed(self._settings, await connect(kafka_client.consumer(kafka)))
+            known = KnownPartitions(self._topics, self._settings.publisher.transaction_timeout)
             while True:
                 progress = await followed.after(progress)
                 last, stop = self._checked(progress)
-                partitions = await self._topics.partitions()
-                timeout = self._settings.publisher.transaction_timeout
-                ends = await stable_ends(timeout, written, reading, partitions)
+                ends = await known.ends(progress, written, reading)
                 gone = await self._follow_partitions(merge, reading, ends)
                 async for sequence, record in merge.read(ends, f"{last:016d}{_LAST_ROW}"):
                     if not self._came_before(sequence, record):

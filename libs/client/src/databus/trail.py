@@ -4,11 +4,12 @@ The trail is a chain of segments. A segment is kept only as long as the program 
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import msgspec
 from aiokafka import TopicPartition
 
-from databus.bookmark import Bookmark, BookmarkBuilder
+from databus.bookmark import Bookmark, BookmarkBuilder, Place
 from databus.origin import Origin
 from databus.stores import Store
 
@@ -27,6 +28,10 @@ class _Segment:
         #: the bookmark after some of the records, because programs ask for one after the other
         self._builder, self._count = BookmarkBuilder(base), 0
 
+    def before(self, index: int) -> Bookmark:
+        """Return what is done before a record is."""
+        return self.bookmark(index - 1, None) if index else self._base
+
     def bookmark(self, index: int, rows: int | None) -> Bookmark:
         """Return what is done once a record is, or its first rows."""
         if self._count > index:
@@ -43,7 +48,7 @@ class _Segment:
 class Mark:
     """The place of a record in the trail."""
 
-    __slots__ = ("_index", "_number", "_segment", "_size", "_trail")
+    __slots__ = ("_ahead", "_before", "_index", "_number", "_segment", "_size", "_trail")
 
     def __init__(self, trail: "Trail", segment: _Segment, number: int, size: int) -> None:
         self._trail = trail
@@ -53,15 +58,38 @@ class Mark:
         self._number = number
         #: changes of the record
         self._size = size
+        #: the record that the program gets after this one, although it comes before it in the trail
+        self._before: Mark | None = None
+        #: later records of the trail that the program got before this one
+        self._ahead: tuple[Place, ...] = ()
+
+    def move_ahead_of(self, marks: Sequence["Mark"]) -> None:
+        """Note that the program gets this record before those of `marks`, the latest of the trail."""
+        origin = self._segment.origins[self._index]
+        self._before, self._ahead = marks[0], marks[0]._ahead
+        if origin.through:  # more changes of the record follow: together with the last ones it is done
+            return
+        for each in dict.fromkeys(marks):
+            each._ahead = (*each._ahead, Place(origin.topic, origin.partition, origin.offset))
 
     def bookmark(self, change: int) -> Bookmark:
         """Return what is done once the record's change with this number, from 0, is."""
-        done = change + 1
-        return self._segment.bookmark(self._index, None if done == self._size else done)
+        done, ahead = change + 1, self._ahead
+        if self._before:  # as long as it is not done completely, it is not done
+            is_done = done == self._size and not self._segment.origins[self._index].through
+            ahead = self._before._ahead[: len(ahead) + is_done]
+            bookmark = self._before._segment.before(self._before._index)
+        else:
+            bookmark = self._segment.bookmark(self._index, None if done == self._size else done)
+        return msgspec.structs.replace(bookmark, ahead=[*bookmark.ahead, *ahead]) if ahead else bookmark
 
     async def save(self, change: int) -> None:
         """Save that bookmark."""
-        await self._trail.save(self.bookmark(change), self._number if change + 1 == self._size else self._number - 1)
+        if self._before:
+            number = self._before._number - 1
+        else:
+            number = self._number if change + 1 == self._size else self._number - 1
+        await self._trail.save(self.bookmark(change), number)
 
 
 class Trail:

@@ -5,7 +5,7 @@ leave the block as errors of ours; those after a failed connection give the reas
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Literal, TypeAlias
 
@@ -79,7 +79,7 @@ async def producer(
 
 async def records(
     reading: AIOKafkaConsumer, ranges: Mapping[TopicPartition, tuple[int, int]]
-) -> AsyncIterator[ConsumerRecord[Any, Any]]:
+) -> AsyncGenerator[ConsumerRecord[Any, Any]]:
     """Yield the records between two offsets of each of the consumer's partitions, which are read at the same time.
 
     That is faster than one after the other: at its end, a partition lets the fetch of the next one wait.

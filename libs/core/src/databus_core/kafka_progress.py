@@ -44,6 +44,21 @@ async def read_progress(settings: Settings, *, to_end: bool = False) -> Progress
     return None
 
 
+async def read_history(settings: Settings) -> list[tuple[Progress, int]]:
+    """Read each progress that Kafka still has, the oldest first, with the time of its record in ms since the epoch.
+
+    Kafka deletes older ones when it compacts the topic. Raises the errors of `read_progress`.
+    """
+    partition = TopicPartition(names.progress_topic(settings.name), 0)
+    async with consumer(settings.kafka) as reading:
+        if (bounds := await offsets_of(reading, partition)) is None:
+            return []
+        reading.assign([partition])
+        return [
+            (_decoded(partition, record), record.timestamp) async for record in records(reading, {partition: bounds})
+        ]
+
+
 async def _last_committed(
     settings: Settings, partition: TopicPartition, begin: int, end: int
 ) -> ConsumerRecord[object, bytes] | None:

@@ -106,7 +106,7 @@ class LogEvent(StrEnum):
     BOOTSTRAP_REFUSED = "bootstrap_refused", "Kafka lacks changes after the newest dump, so another one is taken."
     BOOTSTRAP_WAITING = (
         "bootstrap_waiting",
-        "The sink, or dump-api, waits until the pipeline has passed the dump's position.",
+        "The sink, dump-api or a program waits until the pipeline has passed a position: the dump's, or its start.",
     )
     TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
     RECORDS_MISSING = (

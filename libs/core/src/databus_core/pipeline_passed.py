@@ -39,7 +39,7 @@ class Topics(Protocol):
 async def wait_until_passed(settings: Settings, manifest: Manifest, topics: Topics) -> PipelineMoment:
     """Wait until the pipeline has passed the dump's position, of a chunked dump the last one.
 
-    Raises DumpUnusable if the pipeline has failed over to another server by then.
+    Raises DumpUnusable if the pipeline has failed over to another server by then, also if it is back.
     """
     log.info(
         LogEvent.BOOTSTRAP_WAITING,
@@ -74,9 +74,12 @@ async def _polled(settings: Settings) -> AsyncIterator[Progress]:
 
 
 def _has_passed(progress: Progress, manifest: Manifest) -> bool:
-    """Return whether the progress has passed the dump. Raises DumpUnusable if it is of another server."""
-    if not is_from_pipeline_host(manifest, progress):
-        raise DumpUnusable(f"the pipeline failed over to another server after dump {manifest.id}: request a new dump")
+    """Return whether the progress has passed the dump. Raises DumpUnusable if it is or was of another log."""
+    if not is_from_pipeline_host(manifest, progress) or progress.other_log_until > manifest.transaction:
+        raise DumpUnusable(
+            f"after dump {manifest.id} began, the pipeline failed over to another server, or the server's binlog was "
+            "reset: request a new dump"
+        )
     if progress.position is None or manifest.end is None:
         return False
     dump, reached = manifest.end, progress.position

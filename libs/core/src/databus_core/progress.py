@@ -73,6 +73,12 @@ class Progress(msgspec.Struct, frozen=True):
     reset: Reset | None = None
     #: None until a publisher has begun
     routes: Routes | None = None
+    #: Ordinal of the last transaction that was read from another log: that of another server, or of this one before its
+    #: log was reset. 0: there is none, apart from those before the last reset of the pipeline.
+    other_log_until: int = 0
+    #: Changes with the first commit of records to a topic in a generation. While it stays the same, no record is in
+    #: another topic or partition than before. None: the publisher is of a version that does not count.
+    topics_opened: int | None = None
 
     @property
     def unbroken_after(self) -> int:

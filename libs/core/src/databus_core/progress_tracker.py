@@ -20,6 +20,8 @@ class ProgressTracker:
         #: XID → XA transaction that is prepared
         self._prepared = {each.xid: each for each in progress.prepared}
         self._reset, self._routes = progress.reset, progress.routes
+        self._former_server, self._other_log_until = progress.server, progress.other_log_until
+        self._topics_opened = progress.topics_opened
         #: whether there is progress since the last call of `take`
         self.moved = False
 
@@ -34,6 +36,8 @@ class ProgressTracker:
         self._server, self._in_order = event.server, event.in_order
         if event.anew:
             self._prepared.clear()
+        if event.anew or self._former_server not in ("", event.server):
+            self._other_log_until = self._transaction
         self._move(event.position.file, event.position.offset, event.time_us)
 
     def begin(self, event: Begin) -> None:
@@ -77,6 +81,10 @@ class ProgressTracker:
         self._prepared.pop(event.xid, None)
         self.moved = True
 
+    def open_topics(self) -> None:
+        """Note that records are sent to topics that this generation has not sent any to before."""
+        self._topics_opened = (self._topics_opened or 0) + 1
+
     def take(self) -> Progress:
         """Return the progress so far, to be committed."""
         self.moved = False
@@ -91,6 +99,8 @@ class ProgressTracker:
             prepared=prepared,
             reset=self._reset,
             routes=self._routes,
+            other_log_until=self._other_log_until,
+            topics_opened=self._topics_opened,
         )
 
     @property

@@ -27,6 +27,11 @@ class DeadLetters:
         #: tables for which a dead letter was logged
         self._logged: set[str] = set()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the topic was written to."""
+        return self._partition is not None
+
     async def write(self, letter: DeadLetter, value: bytes = b"") -> None:
         """Write a dead letter; the record's value is left out if the letter is too large with it.
 

@@ -78,9 +78,11 @@ class Publication:
         self._topics = topics
         self._change_topics = ChangeTopics(settings.publisher, producer, topics, claims)
         self._history = SchemaHistoryWriter(producer, settings.name)
-        dead_letters = DeadLetters(producer, topics)
-        self._states = TableStateWriter(producer, settings.name, dead_letters, parked)
-        self._sender = Sender(settings.publisher, producer, topics, dead_letters)
+        self._dead_letters = DeadLetters(producer, topics)
+        self._states = TableStateWriter(producer, settings.name, self._dead_letters, parked)
+        self._sender = Sender(settings.publisher, producer, topics, self._dead_letters)
+        #: number of topics that records were sent to before the last commit
+        self._topics_opened = 0
         #: a placeholder without outputs until `Start` arrives
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
         self._tracker = ProgressTracker(progress)
@@ -241,6 +243,10 @@ class Publication:
         """Start to commit all complete source transactions sent so far. What is added meanwhile is not part of it."""
         await self.finish_commit()
         self._size, self._has_chunk = 0, False
+        opened = len(self._change_topics.partition_counts) + self._dead_letters.is_open
+        if opened != self._topics_opened:
+            self._topics_opened = opened
+            self._tracker.open_topics()
         progress = self._tracker.take()
         await self._producer.start_commit(progress)
         self._started = progress

@@ -41,7 +41,8 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
         type=_start,
         default="latest",
         metavar="START",
-        help="snapshot (all rows first), latest, earliest, FILE:OFFSET, or an ISO time with a zone (default: latest)",
+        help="snapshot (all rows first), latest, earliest, FILE:OFFSET, gtid:SET, or an ISO time with a zone "
+        "(default: latest)",
     )
     parser.add_argument("--count", type=_count, metavar="N", help="exit after so many changes")
     parser.add_argument("--store", type=Path, metavar="FILE", help="continue where this file says, and keep it true")
@@ -59,7 +60,7 @@ def _start(text: str) -> object:
 
     from databus import Position
 
-    if text in ("snapshot", "latest", "earliest"):
+    if text in ("snapshot", "latest", "earliest") or text.startswith("gtid:"):
         return text
     file, _, offset = text.rpartition(":")
     if file and "." in file and offset.isdecimal():
@@ -70,6 +71,7 @@ def _start(text: str) -> object:
         time = None
     if time is None or time.tzinfo is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not snapshot, latest, earliest, FILE:OFFSET or a time such as 2026-11-20T10:30:00+01:00"
+            f"{text!r} is not snapshot, latest, earliest, FILE:OFFSET, gtid:SET or a time such as "
+            "2026-11-20T10:30:00+01:00"
         )
     return time

@@ -38,6 +38,7 @@ class _Message(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     old: list[_Image] | None = None
     mysql_type: dict[str, str] | None = None
     pk_names: list[str] | None = None
+    gtid: str = ""
 
 
 _decode = msgspec.json.Decoder(_Message).decode
@@ -92,8 +93,8 @@ class CanalDecoder:
         zone = self._options_of(message.database, message.table).get("time_zone", "UTC")
         rows = _rows(message.database, message.table, types, tuple(message.pk_names or ()), zone)
         if message.is_ddl:
-            return Event(_STATEMENTS.get(message.type, Action.ALTER), rows, query=message.sql)
-        return Event(_ROWS[message.type], rows, _images(message))
+            return Event(_STATEMENTS.get(message.type, Action.ALTER), rows, query=message.sql, gtid=message.gtid)
+        return Event(_ROWS[message.type], rows, _images(message), gtid=message.gtid)
 
 
 def _images(message: _Message) -> list[_Image]:

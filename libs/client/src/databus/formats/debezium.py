@@ -28,6 +28,7 @@ class _Source(msgspec.Struct, frozen=True, gc=False):
     table: str | None = None
     file: str = ""
     pos: int = 0
+    gtid: str | None = None
 
 
 class _Payload(msgspec.Struct, frozen=True, gc=False):
@@ -101,7 +102,8 @@ class DebeziumDecoder:
         images = [each for each in (payload.before, payload.after) if each is not None]
         query = f"TRUNCATE TABLE {rows.table.full_name}" if action is Action.TRUNCATE else None
         position = position_at(payload.source.file, payload.source.pos)
-        return Event(action, rows, images, query, position, is_snapshot=payload.op == "r")
+        gtid = payload.source.gtid or ""
+        return Event(action, rows, images, query, position, is_snapshot=payload.op == "r", gtid=gtid)
 
     def _rows(self, schema: bytes, payload: _Payload, key: tuple[str, ...]) -> DebeziumRows:
         database, table = payload.source.db, payload.source.table or ""

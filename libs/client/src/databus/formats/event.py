@@ -25,6 +25,8 @@ class Event(msgspec.Struct, frozen=True):
     #: START of the event in the binlog; of rows of a backfill, where the stream has them. None if the record lacks it
     position: Position | None = None
     is_snapshot: bool = False
+    #: of the transaction; empty if the record lacks it
+    gtid: str = ""
 
 
 def position_at(file: str, offset: int) -> Position | None:

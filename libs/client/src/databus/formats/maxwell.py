@@ -45,6 +45,7 @@ class _Message(msgspec.Struct, frozen=True, gc=False):
     position: str = ""
     definition: _Definition = msgspec.field(default=_Definition(), name="def")
     sql: str = ""
+    gtid: str = ""
 
 
 _decode = msgspec.json.Decoder(_Message).decode
@@ -83,13 +84,13 @@ class MaxwellDecoder:
         if action := _STATEMENTS.get(message.type):
             columns = tuple(each.name for each in message.definition.columns)
             rows = _rows(message.database, message.table, columns, tuple(message.definition.primary_key))
-            return Event(action, rows, query=message.sql, position=position)
+            return Event(action, rows, query=message.sql, position=position, gtid=message.gtid)
         if not (action := _ROWS.get(message.type)):
             return None
         rows = _rows(message.database, message.table, tuple(message.data), names)
         is_snapshot = message.type == "bootstrap-insert"
         images = [message.data | message.old, message.data] if action is Action.UPDATE else [message.data]
-        return Event(action, rows, images, position=position, is_snapshot=is_snapshot)
+        return Event(action, rows, images, position=position, is_snapshot=is_snapshot, gtid=message.gtid)
 
 
 @lru_cache(1024)

@@ -5,13 +5,12 @@ that sets a dataclass.
 """
 
 import re
-from contextlib import suppress
-from typing import Annotated, TypeAlias, get_args
+from typing import Annotated, TypeAlias
 
 import msgspec
 from pydantic import Field, PlainValidator
 
-from databus_binlog import Flavor, GtidSet, InvalidPosition
+from databus_binlog import GtidSet, InvalidPosition
 from databus_binlog.times import parse_time
 
 
@@ -112,11 +111,10 @@ def parse_start(value: object) -> AnyStart:
 
 
 def _require_gtid_set(text: str) -> None:
-    for flavor in get_args(Flavor):
-        with suppress(InvalidPosition):
-            GtidSet.parse(flavor, text)
-            return
-    raise ValueError(f"{text[:200]!r} is not a GTID set of MySQL or MariaDB")
+    try:
+        GtidSet.of_either(text)
+    except InvalidPosition as error:
+        raise ValueError(str(error)) from error
 
 
 Start = Annotated[AnyStart, PlainValidator(parse_start), Field(title="position")]
