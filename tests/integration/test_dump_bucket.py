@@ -92,6 +92,7 @@ async def test_an_outage_of_s3_fails_a_running_dump_and_nothing_else(
             server.start()
             await server.wait()
             await eventually(lambda: is_in_state(api, path, "failed"))
+            assert "s3://own/" in (await api.get(path)).json()["error"]  # the reason, although it was written later
             assert len(await api.rows(complete, f"{schema}.t")) == 1000
             await api.take_dump()
     finally:

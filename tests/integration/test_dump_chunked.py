@@ -40,19 +40,21 @@ async def changing(source: Server, schema: str) -> AsyncIterator[None]:
     """Insert, change, move and delete rows, each in a transaction, as fast as the server can."""
     chosen = random.Random(7)
 
-    async def change(execute: Execute) -> None:
+    async def change(execute: Execute, first: int) -> None:
         await execute(f"USE {schema}")
-        for number in itertools.count(ROWS):
-            some = chosen.randrange(ROWS)
-            await execute("INSERT INTO t VALUES (%s, 0, 'new')", number)
+        for number in itertools.count(first):
+            some, another, third = chosen.choices(range(number - ROWS, number), k=3)
+            await execute("INSERT INTO t VALUES (%s, 0, REPEAT('y', 150))", number)
             await execute("UPDATE t SET n = n + 1 WHERE id BETWEEN %s AND %s", some, some + 5)
-            await execute("DELETE FROM t WHERE id = %s", chosen.randrange(ROWS))
-            await execute("UPDATE IGNORE t SET id = %s WHERE id = %s", chosen.randrange(ROWS), some)
+            await execute("DELETE FROM t WHERE id = %s", another)
+            await execute("UPDATE IGNORE t SET id = %s WHERE id = %s", third, some)
 
-    async with connected(source) as execute:
-        task = asyncio.create_task(change(execute))
+    async with connected(source) as execute, printing(source) as query:
+        ((last,),) = await query(f"SELECT MAX(id) FROM {schema}.t")
+        task = asyncio.create_task(change(execute, int(last or 0) + 1))
         yield
         await cancelled(task)
+        assert task.cancelled()
 
 
 class Rows:

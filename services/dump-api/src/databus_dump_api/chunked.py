@@ -123,8 +123,9 @@ class _ChunkedDump:
                     raise SourceUnavailable(f"connections to {found.host} reach different servers")
                 while shares:
                     copy, number, chunk = shares.popleft()
+                    before = self._manifest.end  # others complete chunks at later positions meanwhile
                     position = await start_current_view(session)
-                    self._require_later(position)
+                    _require_later(position, before)
                     if self._manifest.end is None:  # consumers leave out all changes before the first position
                         async with checking:
                             await require_all(self._settings, self._manifest, found.catalog)
@@ -167,15 +168,15 @@ class _ChunkedDump:
             self._manifest = replace(self._manifest, files=tuple(self._files))
             await uninterrupted(asyncio.to_thread(self._claim.save, self._manifest))
 
-    def _require_later(self, position: Position) -> None:
-        """Raise DumpUnusable if the server's binlog began again: positions before and after that do not compare."""
-        end = self._manifest.end
-        if end and position.log_order < end.log_order:
-            raise DumpUnusable(f"the server's binlog was reset during the dump: {_AGAIN}")
-
     def _rows_files(self) -> list[DumpFile]:
         formats = self._manifest.formats
         return [file for file in self._files if file.format == formats[0]]
+
+
+def _require_later(position: Position, before: Position | None) -> None:
+    """Raise DumpUnusable if the server's binlog began again: positions before and after that do not compare."""
+    if before and position.log_order < before.log_order:
+        raise DumpUnusable(f"the server's binlog was reset during the dump: {_AGAIN}")
 
 
 def _require_same(settings: Settings, manifest: Manifest, found: SourceTables) -> None:

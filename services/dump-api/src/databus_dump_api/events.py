@@ -6,6 +6,7 @@ from time import monotonic
 
 import msgspec
 
+from databus_core.errors import RetryableError
 from databus_core.manifest import DumpEvent
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.problems import UnknownDump
@@ -19,22 +20,25 @@ _SILENCE_SECONDS = 15.0
 async def events(dumps: DumpManager, dump: str) -> AsyncIterator[bytes]:
     """Yield an event `progress` whenever the state or the progress has changed, and finally an event `end`.
 
-    The stream ends without the latter if the dump is deleted.
+    The stream ends without the latter if the dump is deleted. While the storage is unavailable, there are no events.
     """
+    event: DumpEvent | None
     last, sent = None, monotonic()
     while True:
         try:
             manifest = await dumps.with_progress(await dumps.get(dump))
+            event = DumpEvent(manifest.id, manifest.state, manifest.progress, manifest.error)
         except UnknownDump:
             return
-        event = DumpEvent(manifest.id, manifest.state, manifest.progress, manifest.error)
-        if event != last:
+        except RetryableError:
+            event = last
+        if event and event != last:
             yield _encode("end" if event.state.ended else "progress", event)
             last, sent = event, monotonic()
         elif monotonic() - sent > _SILENCE_SECONDS:
             yield b": waiting\n\n"
             sent = monotonic()
-        if event.state.ended:
+        if event and event.state.ended:
             return
         await asyncio.sleep(_PAUSE_SECONDS)
 

@@ -61,6 +61,8 @@ class Worker:
         self._store = store
         self._owners = owners
         self._requested = asyncio.Event()
+        #: why dumps failed whose manifests could not be written then
+        self._reasons: dict[str, str] = {}
 
     def wake(self) -> None:
         """Report that a dump was requested."""
@@ -91,7 +93,8 @@ class Worker:
     async def _end_or_resume(self, owned: _Owned) -> None:
         manifest = owned.manifest
         if manifest.mode is not Mode.CHUNKED:
-            await self._fail(owned, "the dump-api that took it has stopped; request a new dump")
+            stopped = "the dump-api that took it has stopped; request a new dump"
+            await self._fail(owned, self._reasons.get(manifest.id, stopped))
         elif manifest.attempts >= _MOST_ATTEMPTS:
             text = f"{manifest.attempts} times, the dump-api that took it has stopped before a chunk was complete"
             await self._fail(owned, f"{text}: look into its logs, and request a new dump")
@@ -179,11 +182,13 @@ class Worker:
             await asyncio.sleep(_RENEW_SECONDS)
 
     async def _fail(self, owned: _Owned, reason: str) -> None:
+        self._reasons[owned.manifest.id] = reason
         try:
             await self._store.end(owned.claim, owned.manifest, State.FAILED, reason)
         except ClaimLost:  # also if the reason is only that its files are gone
             _log_stopped()
         else:
+            del self._reasons[owned.manifest.id]
             log.error(LogEvent.DUMP_FAILED, f"the dump failed: {reason}", dump=owned.manifest.id)
             DUMPS.labels(State.FAILED).inc()
 
