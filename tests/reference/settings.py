@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -86,6 +87,8 @@ def kind_of(annotation: Any, title: str | None = None) -> str:
     elif origin in (list, tuple):
         item = kind_of(arguments[0])
         kind = f"list of {item}" if item.endswith("`") else f"list of {item}s"
+    elif isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        kind = ", ".join(f"`{choice}`" for choice in annotation)
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
         kind = "mapping"
     else:

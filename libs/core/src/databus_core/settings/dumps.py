@@ -4,11 +4,11 @@ import re
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from databus_core.manifest import Mode
+from databus_core.manifest import FileFormat, Mode
 from databus_core.settings.faults import shown_text
 from databus_core.settings.values import (
     Duration,
@@ -23,13 +23,11 @@ from databus_core.settings.values import (
 )
 
 Scope = Literal["read", "write"]
-#: formats of the files of a dump; those with the name of a publisher's format are made from `jsonl`
-DumpFormat: TypeAlias = Literal["jsonl", "parquet", "parquet-typed", "debezium-json", "maxwell-json", "canal-json"]
 
 
-def _with_jsonl(formats: list[DumpFormat]) -> list[DumpFormat]:
+def _with_jsonl(formats: list[FileFormat]) -> list[FileFormat]:
     made = [each for each in formats if each.endswith("-json")]
-    if made and "jsonl" not in formats:
+    if made and FileFormat.JSONL not in formats:
         raise ValueError(f"add jsonl: {', '.join(made)} is made from it")
     return formats
 
@@ -121,7 +119,7 @@ class Dumps(Section):
     """Dumps to take at certain times: `{name: nightly, tables: ["shop.*"], cron: "0 3 * * *"}`, or `every: 6h`."""
     lease_ttl: Duration = 60.0
     """How long a client's lease, which prevents the deletion of a dump, lasts without renewal."""
-    formats: Annotated[list[DumpFormat], Field(min_length=1), AfterValidator(_with_jsonl)] = ["jsonl"]
+    formats: Annotated[list[FileFormat], Field(min_length=1), AfterValidator(_with_jsonl)] = [FileFormat.JSONL]
     """Formats of the files; each has all rows. `databus dump` reads `jsonl`, and the sink loads `parquet` faster."""
     part_size: Size = 64 * 2**20
     """Size, before compression, at which a file in format `jsonl` is closed and the next one begun."""
