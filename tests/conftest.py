@@ -3,10 +3,12 @@
 import re
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pymysql
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -85,13 +87,38 @@ async def execute(source: Server, schema: str) -> AsyncIterator[Execute]:
 
 
 @pytest.fixture
-def replica_url(postgresql: Server) -> Iterator[str]:
-    """The URL, for SQLAlchemy, of an empty PostgreSQL database of the test's own."""
+def sqlite_replica_url(tmp_path: Path) -> str:
+    """The URL, for SQLAlchemy, of an empty database of the test's own; as the next three."""
+    return f"sqlite:///{tmp_path}/replica.db"
+
+
+@pytest.fixture
+def postgresql_replica_url(postgresql: Server) -> Iterator[str]:
     name = f"r_{secrets.token_hex(4)}"
     with psycopg.connect(f"{postgresql.url}/postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
         yield f"{postgresql.url}/{name}".replace("postgresql:", "postgresql+psycopg:")
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def mysql_replica_url(mysql: Server) -> Iterator[str]:
+    yield from _replica_schema(mysql)
+
+
+@pytest.fixture
+def mariadb_replica_url(mariadb: Server) -> Iterator[str]:
+    yield from _replica_schema(mariadb)
+
+
+def _replica_schema(server: Server) -> Iterator[str]:
+    """Make a schema whose own character set lacks most characters."""
+    name = f"r_{secrets.token_hex(4)}"
+    account = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    with closing(pymysql.connect(**account)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name} CHARACTER SET latin1")
+        yield f"{server.url}/{name}".replace("mysql:", f"{server.kind}+pymysql:")
+        cursor.execute(f"DROP DATABASE {name}")
 
 
 @pytest.fixture(scope="session")

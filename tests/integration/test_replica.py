@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import asyncmy
@@ -15,7 +14,7 @@ from sqlalchemy.exc import NoSuchTableError, OperationalError, ProgrammingError
 from common.connections import Execute
 from common.pipelines import MakePipeline
 from common.waiting import cancelled, eventually
-from databus import Databus, apply
+from databus import Databus, InvalidSettings, apply
 from devstack import Server
 from devstack.pipeline import Pipeline
 
@@ -37,7 +36,12 @@ async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, exe
     return pipeline
 
 
-@pytest.fixture(params=[("mariadb", "sqlite"), ("mysql", "sqlite"), ("mariadb", "postgresql")], ids="-".join)
+def between(*databases: tuple[str, str]) -> pytest.MarkDecorator:
+    """Run a test with these kinds of the source and of the replica."""
+    return pytest.mark.parametrize("databases", databases, indirect=True, ids="-".join)
+
+
+@pytest.fixture
 def databases(request: pytest.FixtureRequest) -> tuple[str, str]:
     """The kinds of the source and of the replica."""
     found: tuple[str, str] = request.param
@@ -50,11 +54,9 @@ def source(request: pytest.FixtureRequest, databases: tuple[str, str]) -> Server
 
 
 @pytest.fixture
-def engine(request: pytest.FixtureRequest, databases: tuple[str, str], tmp_path: Path) -> Iterator[Engine]:
-    if databases[1] == "postgresql":
-        engine = create_engine(request.getfixturevalue("replica_url"))
-    else:
-        engine = create_engine(f"sqlite:///{tmp_path}/replica.db")
+def engine(request: pytest.FixtureRequest, databases: tuple[str, str]) -> Iterator[Engine]:
+    engine = create_engine(request.getfixturevalue(f"{databases[1]}_replica_url"))
+    if databases[1] == "sqlite":
         event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA journal_mode = WAL"))
     yield engine
     engine.dispose()
@@ -114,6 +116,7 @@ def equal(source: Server, schema: str, engine: Engine) -> Equal:
     return wait
 
 
+@between(("mariadb", "sqlite"), ("mysql", "mariadb"), ("mariadb", "postgresql"))
 async def test_random_changes(pipeline: Pipeline, engine: Engine, schema: str, execute: Execute, equal: Equal) -> None:
     chosen = random.Random(7)
     await execute(BEGIN)
@@ -131,6 +134,7 @@ async def test_random_changes(pipeline: Pipeline, engine: Engine, schema: str, e
             await equal("items", "pairs", "vacant")
 
 
+@between(("mariadb", "sqlite"), ("mysql", "sqlite"), ("mariadb", "postgresql"))
 async def test_statements(pipeline: Pipeline, engine: Engine, schema: str, execute: Execute, equal: Equal) -> None:
     await execute("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two')")
     async with applying(pipeline, engine, schema):
@@ -156,3 +160,74 @@ async def test_statements(pipeline: Pipeline, engine: Engine, schema: str, execu
             "databus_bookmarks",
             "databus_loads",
         }
+
+
+class DiedError(Exception):
+    pass
+
+
+class Deaths:
+    """Ends `apply` at points in the statements of an engine, each once, as if the process were killed."""
+
+    def __init__(self, engine: Engine, *points: tuple[str, str]) -> None:
+        """Each point is behind a statement, before the next one that names a table."""
+        self.points = list(points)
+        self._passed: tuple[str, str] | None = None
+        event.listen(engine, "before_cursor_execute", self._before)
+
+    def _before(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        text = " ".join(statement.split()).replace("`", "")
+        if self._passed and self._passed[1] in text:
+            self.points.remove(self._passed)
+            self._passed = None
+            raise DiedError
+        self._passed = self._passed or next((point for point in self.points if text.startswith(point[0])), None)
+
+
+@between(("mariadb", "mysql"))
+async def test_a_death_between_a_statement_and_the_bookmark(
+    pipeline: Pipeline, engine: Engine, schema: str, execute: Execute, equal: Equal
+) -> None:
+    """MySQL has committed the statement then, without the bookmark."""
+    await execute(BEGIN)
+    await execute("INSERT INTO pairs VALUES (1, 'x', 1), (2, 'y', 2)")
+    async with applying(pipeline, engine, schema):
+        await equal("items", "pairs", "vacant")
+    for statement in (
+        "CREATE TABLE more (id INT PRIMARY KEY, n INT)",
+        "INSERT INTO more VALUES (1, 1), (2, 2)",
+        "UPDATE more SET id = id + 10 WHERE id = 1",
+        "DROP TABLE vacant",
+        "TRUNCATE TABLE pairs",
+        "INSERT INTO pairs VALUES (2, 'y', 3)",
+        "ALTER TABLE items ADD stock INT NOT NULL DEFAULT 7 FIRST, DROP j",
+        "UPDATE items SET name = 'uno' WHERE id = 2",
+        "INSERT INTO more VALUES (3, 3)",
+    ):
+        await execute(statement)
+    deaths = Deaths(
+        engine,
+        ("CREATE TABLE more", "databus_bookmarks"),
+        ("DROP TABLE vacant", "databus_bookmarks"),
+        ("DELETE FROM pairs", "databus_bookmarks"),
+        ("CREATE TABLE items", "databus_loads"),
+        ("CREATE TABLE items", "INSERT INTO databus_bookmarks"),
+    )
+    async with Databus(pipeline.url("dump-api")) as databus:
+        while deaths.points:
+            with pytest.raises(DiedError):
+                await apply(engine, databus.changes(f"{schema}.*"))
+    async with applying(pipeline, engine, schema):
+        await equal("items", "more", "pairs")
+    assert not inspect(engine).has_table("vacant")
+
+
+@between(("mariadb", "mariadb"))
+async def test_the_tables_of_the_source_are_not_replaced(
+    pipeline: Pipeline, engine: Engine, schema: str, execute: Execute, source: Server
+) -> None:
+    await execute(BEGIN)
+    with pytest.raises(InvalidSettings, match=rf"{schema}\.\w+ is the source's own table"):
+        async with Databus(pipeline.url("dump-api")) as databus, asyncio.timeout(60):
+            await apply(engine, databus.changes(f"{schema}.*"), schema=schema)
+    assert len(await rows_of(source, schema, "items")) == 2

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Connection, create_engine, select
 
+from databus.sql_database import database_of
 from databus.sql_table import Image, ReplicaTable
 from databus_core.events import Column, Table
 
@@ -28,7 +29,7 @@ def connection() -> Iterator[Connection]:
 
 def rows_after(connection: Connection, *images: Image) -> list[tuple[object, ...]]:
     """Insert a row, update it, and return what is there."""
-    table = ReplicaTable(ITEMS, None, "sqlite")
+    table = ReplicaTable(ITEMS, None, database_of(connection.engine))
     table.table.create(connection)
     table.insert(connection, [[b"1", b"10", b"text"]])
     table.update(connection, images)

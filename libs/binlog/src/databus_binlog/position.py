@@ -30,7 +30,7 @@ class Server(msgspec.Struct, frozen=True):
     server_id: int
     uuid: str  #: MySQL's server_uuid or MariaDB's server_uid; "" if an old MariaDB has none
     gtid: bool  #: every transaction is logged with a GTID, so a position can be found on another host
-    variables: Mapping[str, str]  #: by lower-case name, those of `session.VARIABLES` that the server has
+    variables: Mapping[str, str]  #: by lower-case name, those of `description.VARIABLES` that the server has
 
     @property
     def identity(self) -> str:

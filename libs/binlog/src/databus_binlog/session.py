@@ -18,6 +18,7 @@ from asyncmy.errors import Error as DriverError
 
 from databus_binlog import commands
 from databus_binlog.decoder import Decoder
+from databus_binlog.description import SHOW_VARIABLES, described
 from databus_binlog.driver import log_in, send, take_over, translate
 from databus_binlog.engines import Engine, library
 from databus_binlog.errors import (
@@ -28,7 +29,7 @@ from databus_binlog.errors import (
     ServerUnavailable,
     from_server,
 )
-from databus_binlog.gtid import Flavor, MySqlGtidSet
+from databus_binlog.gtid import MySqlGtidSet
 from databus_binlog.login import Login
 from databus_binlog.position import Position, Server, release
 from databus_binlog.row_batch import Conversion, RowBatch
@@ -42,15 +43,6 @@ if TYPE_CHECKING:  # at run time this engine is imported only if it is chosen
 #: what `Session.dump` returns, by engine
 Stream: TypeAlias = "EventStream | LibraryStream"
 Row = tuple[Any, ...]
-
-#: the variables that Server.variables contains, as far as the server has them
-VARIABLES = (
-    "binlog_alter_two_phase", "binlog_checksum", "binlog_format", "binlog_row_image", "binlog_row_metadata",
-    "binlog_row_value_options", "binlog_transaction_compression", "enforce_gtid_consistency", "gtid_domain_id",
-    "gtid_mode", "hostname", "log_bin", "log_bin_compress", "lower_case_table_names",
-    "rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "server_id", "server_uid", "server_uuid",
-    "version",
-)  # fmt: skip
 
 _MAX_OFFSET = 0xFFFFFFFF  # COM_BINLOG_DUMP has four bytes for the offset
 _BATCH = 1 << 16  # bytes of packed rows after which a batch of a SELECT is complete
@@ -93,19 +85,7 @@ class Session:
 
     async def read_server(self) -> None:
         """Read the server's version and variables into `server`."""
-        names = ", ".join(f"'{name}'" for name in VARIABLES)
-        rows = await self.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
-        variables = {str(name).lower(): str(value) for name, value in rows}
-        version = variables["version"]
-        flavor: Flavor = "mariadb" if "mariadb" in version.lower() else "mysql"
-        self.server = Server(
-            flavor=flavor,
-            version=version,
-            server_id=int(variables["server_id"]),
-            uuid=variables.get("server_uuid") or variables.get("server_uid", ""),
-            gtid=flavor == "mariadb" or variables.get("gtid_mode") == "ON",
-            variables=variables,
-        )
+        self.server = described(await self.query(SHOW_VARIABLES))
 
     async def query(self, sql: str, args: Sequence[object] = (), *, grant: str = "SELECT") -> list[Row]:
         """Run one statement and return its rows. `grant` names the privilege it needs, for the error message."""

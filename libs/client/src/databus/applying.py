@@ -17,8 +17,9 @@ from databus.retries import Retries
 from databus.snapshot import dump_of, tables_of
 from databus.sql_store import SqlStore
 from databus.trail import Trail
-from databus_core.errors import DumpRefused, InvalidSettings, RetryableError, RulesDiffer
+from databus_core.errors import DumpRefused, InvalidSettings, PipelineNotStarted, RetryableError, RulesDiffer
 from databus_core.events import Action
+from databus_core.kafka_progress import read_progress
 
 #: rows that are written in one transaction, about: several transactions of the source
 _ROWS = 2000
@@ -27,20 +28,26 @@ _IDLE_SECONDS = 10.0
 
 
 async def apply(engine: Engine, changes: Changes, *, schema: str | None = None, name: str = "default") -> None:
-    """Write rows and changes to tables of the same names, in PostgreSQL or SQLite. It never ends by itself.
+    """Write rows and changes to tables of the same names, in another database. It never ends by itself.
+
+    The database is PostgreSQL, SQLite, MySQL or MariaDB.
 
     The tables are created in the schema `schema`, with their columns and primary keys; tables that are there are
     replaced. How far it is stands in the table `databus_bookmarks`, under `name`, and is written in the transactions
-    of the rows, so each change has its effect once. A table that is altered is loaded again. Tables without a primary
-    key are left out, and logged.
+    of the rows, so each change has its effect once. MySQL and MariaDB commit CREATE and DROP TABLE before that; if the
+    program dies in between, it does them again, with the same result. A table that is altered is loaded again. Tables
+    without a primary key are left out, and logged.
 
-    Raises what `changes` raise, SQLAlchemy's errors, InvalidSettings for another kind of database, and SchemaMismatch
-    if the database cannot have a value.
+    Raises what `changes` raise, SQLAlchemy's errors, InvalidSettings for another kind of database and for the source's
+    own tables, and SchemaMismatch if the database cannot have a value or a table.
     """
     store = SqlStore(engine, name)
     stored = changes.stored_in(store)
+    replica = Replica(engine, store, schema)
     saved = await store.load()
-    applying = _Applying(stored, Replica(engine, store, schema), store, saved)
+    if server := await asyncio.to_thread(replica.server):
+        await _retried(partial(_leave_source, replica, server, changes))
+    applying = _Applying(stored, replica, store, saved)
     if saved is None:
         await asyncio.to_thread(store.forget_loads)
     else:
@@ -164,6 +171,16 @@ class _Applying:
     async def _write(self, bookmark: Bookmark) -> None:
         await asyncio.to_thread(self._replica.write, self._waiting, bookmark)
         self._saved, self._waiting, self._written_at = bookmark, [], time.monotonic()
+
+
+async def _leave_source(replica: Replica, server: str, changes: Changes) -> None:
+    """Protect the source's own tables if the replica is on its server."""
+    settings = (await changes.source()).settings
+    progress = await read_progress(settings)
+    if progress is None:
+        raise PipelineNotStarted(f"pipeline {settings.name} has not begun: start its services")
+    if progress.server == server:
+        await asyncio.to_thread(replica.leave_source)
 
 
 async def _retried(work: Callable[[], Awaitable[None]]) -> None:

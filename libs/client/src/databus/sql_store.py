@@ -2,11 +2,20 @@
 
 import asyncio
 from contextlib import nullcontext
+from typing import Any
 
 import msgspec
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, Text, delete, insert, select
+from sqlalchemy.dialects.mysql import LONGTEXT
 
 from databus.bookmark import Bookmark, Join
+
+#: in MySQL and MariaDB: names of tables that differ in case are different; and the tables have transactions
+_OPTIONS: dict[str, Any] = {
+    f"{dialect}_{name}": value
+    for dialect in ("mysql", "mariadb")
+    for name, value in {"engine": "InnoDB", "default_charset": "utf8mb4", "collate": "utf8mb4_bin"}.items()
+}
 
 
 class SqlStore:
@@ -14,19 +23,21 @@ class SqlStore:
 
     def __init__(self, engine: Engine, name: str = "default") -> None:
         self._engine, self._name = engine, name
-        metadata = MetaData()
+        metadata, text = MetaData(), Text().with_variant(LONGTEXT(), "mysql", "mariadb")
         self._table = Table(
             "databus_bookmarks",
             metadata,
             Column("name", String(255), primary_key=True),
-            Column("bookmark", Text, nullable=False),
+            Column("bookmark", text, nullable=False),
+            **_OPTIONS,
         )
         self._loads = Table(
             "databus_loads",
             metadata,
             Column("name", String(255), primary_key=True),
             Column("loaded", String(255), primary_key=True),
-            Column("changes", Text, nullable=False),
+            Column("changes", text, nullable=False),
+            **_OPTIONS,
         )
 
     async def load(self) -> Bookmark | None:

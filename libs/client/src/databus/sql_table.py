@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, MetaData, Table, bindparam, delete
-from sqlalchemy.dialects import postgresql, sqlite
 
-from databus.sql_types import NotStorable, column_of, value_of
+from databus.sql_database import Database
+from databus.sql_types import NotStorable
 from databus_core import events
-from databus_core.definitions import key_columns
 from databus_core.errors import SchemaMismatch
 
 #: a row image of the source: exact texts, None, and false for a column that the binlog lacks
@@ -20,16 +19,14 @@ LEAVE_OUT = "leave the column out (publisher.routes, columns: {exclude: […]}),
 class ReplicaTable:
     """A table with the columns and the primary key that the source's table has."""
 
-    def __init__(self, source: events.Table, schema: str | None, dialect: str) -> None:
+    def __init__(self, source: events.Table, schema: str | None, database: Database) -> None:
         self.source = source
-        keys = set(key_columns(source))
-        self._keys = [index for index, column in enumerate(source.columns) if column.name in keys]
+        self._keys = sorted(source.primary_key)
         self._readers: list[tuple[str, Callable[[bytes], Any]]] = [
-            (column.name, value_of(column, dialect)) for column in source.columns
+            (column.name, database.reader(column)) for column in source.columns
         ]
-        columns = [column_of(column, in_key=column.name in keys) for column in source.columns]
-        self.table = Table(source.name, MetaData(), *columns, schema=schema)
-        self._upsert = _upsert(self.table, dialect)
+        self.table = Table(source.name, MetaData(), *database.columns(source), schema=schema, **database.options())
+        self._upsert = database.upsert(self.table)
         self._delete = delete(self.table).where(
             *(self.table.c[source.columns[index].name] == bindparam(f"k{index}") for index in self._keys)
         )
@@ -80,13 +77,3 @@ class ReplicaTable:
 
     def _key_texts(self, image: Image) -> list[bytes | bool | None]:
         return [image[index] for index in self._keys]
-
-
-def _upsert(table: Table, dialect: str) -> Any:
-    """Build the INSERT that replaces rows with the same key."""
-    others = [column.name for column in table.columns if not column.primary_key]
-    keys = [column.name for column in table.columns if column.primary_key]
-    into: Any = (postgresql if dialect == "postgresql" else sqlite).insert(table)
-    if not others:
-        return into.on_conflict_do_nothing(index_elements=keys)
-    return into.on_conflict_do_update(index_elements=keys, set_={name: into.excluded[name] for name in others})

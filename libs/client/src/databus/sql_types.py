@@ -1,4 +1,4 @@
-"""The columns of a replica in another SQL database: their types, and the values that they get."""
+"""The columns of a replica in PostgreSQL and SQLite: their types, and the values that they get."""
 
 from collections.abc import Callable
 from functools import partial
@@ -71,18 +71,8 @@ class NotStorable(ValueError):
     """A value that another database does not have; the text says why, without the value."""
 
 
-def value_of(column: events.Column, dialect: str) -> Callable[[bytes], Any]:
-    """Return the function that turns a text of the source into what the replica's column gets.
-
-    An ENUM or SET becomes its label or labels, separated by commas, as the server prints it. The function raises
-    NotStorable, or another ValueError or ArithmeticError if a text does not fit its column.
-    """
-    read = _reader(column)
-    is_text = isinstance(_type_of(column), String)
-    return partial(_without_zero, read) if is_text and dialect == "postgresql" else read
-
-
-def _reader(column: events.Column) -> Callable[[bytes], Any]:
+def reader(column: events.Column) -> Callable[[bytes], Any]:
+    """Return the function that turns a text of the source into what the replica's column gets."""
     kind = sized_type(column)[0]
     if labels := labels_of(column):
         return lambda text: labels(int(text))
@@ -101,6 +91,12 @@ def _moment(convert: Converter, text: bytes) -> Any:
     if value == text.decode():  # it stays text, as 0000-00-00 does
         raise NotStorable("no other database has this date")
     return value
+
+
+def without_zero_bytes(column: events.Column) -> Callable[[bytes], Any]:
+    """Return the reader of a column in PostgreSQL, whose texts have no zero bytes."""
+    read = reader(column)
+    return partial(_without_zero, read) if isinstance(_type_of(column), String) else read
 
 
 def _without_zero(read: Callable[[bytes], str], text: bytes) -> str:
