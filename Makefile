@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 MEMBERS := $(wildcard libs/* services/*)
+BENCH := PYTHONPATH=tests $(BIN)/python tests/bench
 IMAGES := reader publisher dump-api spark-sink cli
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
@@ -91,46 +92,46 @@ site: $(VENV)/site ## Build the documentation as a site that can be searched wit
 bench: bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches but bench-peers (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
-	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
+	$(BENCH)/decode.py --memory $(ARGS)
 
 bench-select: setup ## Measure a SELECT of whole tables (ARGS="--scale 0.1" for a quick look)
-	$(BIN)/python tests/bench/selects.py $(ARGS)
+	$(BENCH)/selects.py $(ARGS)
 
 bench-dump: setup ## Measure dumps beside mariadb-dump | zstd and mydumper (ARGS="--scale 0.1 --runs 1" for a quick look)
-	$(BIN)/python tests/bench/dump.py $(ARGS)
+	$(BENCH)/dump.py $(ARGS)
 
 bench-formats: setup ## Measure the formats' encoders (ARGS="--runs 1" for a quick look)
-	$(BIN)/python tests/bench/formats.py $(ARGS)
+	$(BENCH)/formats.py $(ARGS)
 
 bench-client: setup ## Measure the client from Kafka to Python objects and to Arrow (ARGS="--scale 0.1 --runs 1" for a quick look)
-	$(BIN)/python tests/bench/client.py $(ARGS)
+	$(BENCH)/client.py $(ARGS)
 
 bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look, FORMAT=debezium-json)
-	$(BIN)/python tests/bench/pipeline.py $(if $(FORMAT),--format $(FORMAT)) $(ARGS)
+	$(BENCH)/pipeline.py $(if $(FORMAT),--format $(FORMAT)) $(ARGS)
 
 bench-peers: setup ## Measure Debezium, Maxwell and canal beside ours; takes over an hour (ARGS="--scale 0.1 --runs 1 --only W1s" for a quick look)
-	$(BIN)/python tests/bench/peers.py $(ARGS)
+	$(BENCH)/peers.py $(ARGS)
 
 bench-backfill: setup ## Measure a backfill beside a stream (ARGS="--rows 300000 --runs 1" for a quick look)
-	$(BIN)/python tests/bench/backfill.py $(ARGS)
+	$(BENCH)/backfill.py $(ARGS)
 
 bench-downloads: setup ## Download a file of 1 GB from dump-api 200 times at once (ARGS="--clients 50 --seconds 10" for a quick look)
-	$(BIN)/python tests/bench/downloads.py $(ARGS)
+	$(BENCH)/downloads.py $(ARGS)
 
 bench-doubts: setup ## Measure tables in doubt beside a stream (ARGS="--seconds 6 --runs 1" for a quick look)
-	$(BIN)/python tests/bench/doubts.py $(ARGS)
+	$(BENCH)/doubts.py $(ARGS)
 
 bench-spark: setup ## Measure from Kafka to the lake (ARGS="--scale 0.1 --runs 1" for a quick look)
-	$(BIN)/python tests/bench/spark.py $(ARGS)
+	$(BENCH)/spark.py $(ARGS)
 
 bench-spark-tables: setup ## Measure small batches of many tables to the lake (ARGS="--tables 1 10 --runs 2 --table-format iceberg")
-	$(BIN)/python tests/bench/spark_tables.py $(ARGS)
+	$(BENCH)/spark_tables.py $(ARGS)
 
 bench-spark-merge: setup ## Measure a batch that changes rows of a small and of a large mirror (ARGS="--rows 100000 --runs 1" for a quick look)
-	$(BIN)/python tests/bench/spark_merge.py $(ARGS)
+	$(BENCH)/spark_merge.py $(ARGS)
 
 bench-spark-workers: setup ## Measure the sink on a Spark master with one worker and with two (ARGS="--scale 0.1 --runs 1" for a quick look)
-	PYTHONPATH=tests $(BIN)/python tests/bench/spark_workers.py $(ARGS)
+	$(BENCH)/spark_workers.py $(ARGS)
 
 lock: $(VENV)/uv ## Update all dependencies and write the lock files in requirements/
 	$(UV) lock --upgrade

@@ -1,7 +1,9 @@
 """The order of test files, and fixtures for several levels: schemas, pipelines as processes, consumers of Kafka."""
 
+import asyncio
 import re
 import secrets
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +20,7 @@ from xdist.scheduler import LoadFileScheduling
 from common.connections import Execute, connected
 from common.fork_server import ForkServer, with_environment
 from common.object_store import ObjectStoreServer
-from common.pipelines import Changes, Consume, MakePipeline
+from common.pipelines import Changes, Consume, MakePipeline, RunService
 from common.service_logs import unexpected
 from devstack import Server
 from devstack.jars import resolve
@@ -152,6 +154,15 @@ def bucket(object_store: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch) -> 
 def fork_server() -> Iterator[ForkServer]:
     with ForkServer() as server:
         yield server
+
+
+@pytest.fixture
+def run_service(fork_server: ForkServer) -> RunService:
+    async def run(service: str, config: Path, *arguments: str) -> tuple[int, str]:
+        program = Path(sys.executable).parent / f"databus-{service}"
+        return await asyncio.to_thread(fork_server.run, program, "--config", config, *arguments)
+
+    return run
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from threading import Lock
 from types import TracebackType
 from typing import Self
@@ -49,11 +50,19 @@ class ForkServer:
 
     def spawn(self, command: list[str], log: Path) -> Process:
         """Start a service's program in its own session, with its output appended to the log."""
+        return Process.of(self._ask(command, log, wait=False))
+
+    def run(self, *command: str | Path) -> tuple[int, str]:
+        """Run a service's program to its end; return its exit code and its output. Nothing else starts meanwhile."""
+        with NamedTemporaryFile("r") as log:
+            return self._ask([*map(str, command)], Path(log.name), wait=True), log.read()
+
+    def _ask(self, command: list[str], log: Path, *, wait: bool) -> int:
         assert self._process.stdin and self._process.stdout
         with self._lock:
-            self._process.stdin.write(json.dumps([command, str(log)]) + "\n")
+            self._process.stdin.write(json.dumps([command, str(log), wait]) + "\n")
             self._process.stdin.flush()
-            return Process.of(int(self._process.stdout.readline()))
+            return int(self._process.stdout.readline())
 
 
 def with_environment(variables: Mapping[str, str]) -> Callable[[list[str], Path], Process]:
@@ -70,9 +79,10 @@ def _serve() -> None:
     gc.freeze()  # otherwise the first garbage collection of each service would copy all pages
     for line in sys.stdin:
         _reap()
-        command, log = json.loads(line)
+        command, log, wait = json.loads(line)
         if pid := os.fork():
-            sys.stdout.write(f"{pid}\n")
+            answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) if wait else pid
+            sys.stdout.write(f"{answer}\n")
             sys.stdout.flush()
         else:
             _become(command, log)

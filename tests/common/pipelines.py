@@ -13,6 +13,8 @@ from devstack.process import tail
 from devstack.server import DevstackError
 
 MakePipeline = Callable[..., Pipeline]
+#: runs a service with a configuration file and further arguments to its end; returns its exit code and its output
+RunService = Callable[..., Awaitable[tuple[int, str]]]
 
 
 class Changes:

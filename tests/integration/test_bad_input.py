@@ -3,17 +3,17 @@
 import asyncio
 import json
 import secrets
-import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from common.connections import Execute, connected
-from common.pipelines import MakePipeline
+from common.pipelines import MakePipeline, RunService
 from devstack import Server
 from devstack.pipeline import Pipeline
+
+Check = Callable[[Pipeline, str], Awaitable[tuple[int, str]]]
 
 
 @pytest.fixture
@@ -29,29 +29,24 @@ def configure(pipeline: Pipeline, section: str, **values: Any) -> None:
     pipeline.config.write_text(json.dumps(config))
 
 
-async def check(pipeline: Pipeline, service: str) -> tuple[int, str]:
-    """Run `--check` and return exit code and output."""
-    program = Path(sys.executable).parent / f"databus-{service}"
-    process = await asyncio.create_subprocess_exec(
-        program,
-        "--config",
-        pipeline.config,
-        "--check",
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await process.communicate()
-    assert "Traceback" not in output.decode()
-    assert process.returncode is not None
-    return process.returncode, output.decode().strip()
+@pytest.fixture
+def check(run_service: RunService) -> Check:
+    """Run `--check`, and return exit code and output."""
+
+    async def run(pipeline: Pipeline, service: str) -> tuple[int, str]:
+        code, output = await run_service(service, pipeline.config, "--check")
+        assert "Traceback" not in output
+        return code, output.strip()
+
+    return run
 
 
 @pytest.mark.parametrize("service", ["reader", "publisher"])
-async def test_a_good_configuration_is_ready(pipeline: Pipeline, service: str) -> None:
+async def test_a_good_configuration_is_ready(pipeline: Pipeline, service: str, check: Check) -> None:
     assert await check(pipeline, service) == (0, f"databus-{service}: ready")
 
 
-async def test_a_wrong_password_is_named(pipeline: Pipeline, source: Server) -> None:
+async def test_a_wrong_password_is_named(pipeline: Pipeline, source: Server, check: Check) -> None:
     configure(pipeline, "source", password_file=None, password="wrong")
     code, output = await check(pipeline, "reader")
     assert code == 78
@@ -80,7 +75,9 @@ async def unnamed(source: Server) -> AsyncIterator[None]:
 
 
 @pytest.mark.usefixtures("unnamed")
-async def test_every_missing_grant_is_named(pipeline: Pipeline, source: Server, account: str, schema: str) -> None:
+async def test_every_missing_grant_is_named(
+    pipeline: Pipeline, source: Server, account: str, schema: str, check: Check
+) -> None:
     configure(pipeline, "source", user=account, password_file=None, password="secret")
     async with connected(source) as execute:  # MariaDB needs RELOAD only if it executes XA COMMITs
         for statement in ("START", "END", "PREPARE", "COMMIT"):
@@ -109,7 +106,7 @@ async def test_every_missing_grant_is_named(pipeline: Pipeline, source: Server, 
         assert (code, output.splitlines()[-1]) == (0, f"databus-{service}: ready")
 
 
-async def test_all_hosts_are_checked(pipeline: Pipeline, source: Server, account: str) -> None:
+async def test_all_hosts_are_checked(pipeline: Pipeline, source: Server, account: str, check: Check) -> None:
     hosts = ["127.0.0.1:1", f"{source.host}:{source.port}", "127.0.0.1:2"]
     configure(pipeline, "source", hosts=hosts, user=account, password_file=None, password="secret")
     for service in "reader", "dump-api":
@@ -118,7 +115,7 @@ async def test_all_hosts_are_checked(pipeline: Pipeline, source: Server, account
         assert all(host in output for host in hosts)
 
 
-async def test_a_pattern_that_matches_no_table_is_a_warning(pipeline: Pipeline, schema: str) -> None:
+async def test_a_pattern_that_matches_no_table_is_a_warning(pipeline: Pipeline, schema: str, check: Check) -> None:
     configure(pipeline, "source", include=[f"{schema}.*", "shopp.*"])
     for service in "reader", "dump-api":
         code, output = await check(pipeline, service)
@@ -128,7 +125,7 @@ async def test_a_pattern_that_matches_no_table_is_a_warning(pipeline: Pipeline, 
 
 
 async def test_tables_whose_rows_change_without_being_logged_are_named(
-    pipeline: Pipeline, source: Server, schema: str, execute: Execute
+    pipeline: Pipeline, source: Server, schema: str, execute: Execute, check: Check
 ) -> None:
     """MySQL logs all changes since 9.6."""
     await execute("CREATE TABLE c (a INT PRIMARY KEY, FOREIGN KEY (a) REFERENCES t (a) ON DELETE CASCADE)")
@@ -141,7 +138,7 @@ async def test_tables_whose_rows_change_without_being_logged_are_named(
 
 
 async def test_tables_whose_topics_collide_and_rules_that_do_not_fit_are_named(
-    pipeline: Pipeline, schema: str, execute: Execute
+    pipeline: Pipeline, schema: str, execute: Execute, check: Check
 ) -> None:
     await execute("CREATE TABLE `a$b` (a INT PRIMARY KEY, b INT, c INT)")
     await execute("CREATE TABLE `a.b` (a INT PRIMARY KEY, b INT)")
@@ -164,7 +161,7 @@ async def test_tables_whose_topics_collide_and_rules_that_do_not_fit_are_named(
     ],
 )
 async def test_wrong_options_and_a_shared_prefix_of_debezium_are_named(
-    make_pipeline: MakePipeline, mariadb: Server, options: dict[str, Any], message: str
+    make_pipeline: MakePipeline, mariadb: Server, options: dict[str, Any], message: str, check: Check
 ) -> None:
     pipeline = make_pipeline(mariadb, "shop")
     first = {"match": ["*.*"], "format": "debezium-json"}
@@ -185,7 +182,7 @@ async def poor_log(source: Server) -> AsyncIterator[Execute]:
 
 
 @pytest.mark.usefixtures("poor_log")
-async def test_every_wrong_setting_of_the_server_is_named(pipeline: Pipeline) -> None:
+async def test_every_wrong_setting_of_the_server_is_named(pipeline: Pipeline, check: Check) -> None:
     code, output = await check(pipeline, "reader")
     assert code == 78
     said = output.splitlines()
@@ -204,7 +201,13 @@ async def test_every_wrong_setting_of_the_server_is_named(pipeline: Pipeline) ->
     ],
 )
 async def test_a_dependency_that_is_not_running_is_named(
-    make_pipeline: MakePipeline, mariadb: Server, service: str, section: str, values: dict[str, Any], setting: str
+    make_pipeline: MakePipeline,
+    mariadb: Server,
+    service: str,
+    section: str,
+    values: dict[str, Any],
+    setting: str,
+    check: Check,
 ) -> None:
     pipeline = make_pipeline(mariadb, "shop")
     configure(pipeline, section, **values)
@@ -214,7 +217,7 @@ async def test_a_dependency_that_is_not_running_is_named(
     assert setting in error
 
 
-async def test_an_unknown_key_is_named(make_pipeline: MakePipeline, mariadb: Server) -> None:
+async def test_an_unknown_key_is_named(make_pipeline: MakePipeline, mariadb: Server, check: Check) -> None:
     pipeline = make_pipeline(mariadb, "shop")
     configure(pipeline, "kafka", brokers=["x:1"])
     code, output = await check(pipeline, "publisher")

@@ -6,7 +6,6 @@ import hmac
 import json
 import random
 import re
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 from common.connections import Execute
-from common.pipelines import MakePipeline
+from common.pipelines import MakePipeline, RunService
 from common.waiting import eventually
 from databus_core.manifest import Manifest, State
 from databus_core.metrics import DUMP_DOWNLOADS
@@ -370,9 +369,12 @@ async def dump_ids(api: Api) -> list[str]:
     ],
 )
 async def test_check_names_the_setting_that_is_wrong(
-    make_pipeline: MakePipeline, source: Server, schema: str, overrides: dict[str, Any], code: int, setting: str
-) -> None:
-    found, output = await run_program(make_pipeline(source, schema).config, overrides, "--check")
+    make_pipeline: MakePipeline, source: Server, schema: str, run_service: RunService, overrides: dict[str, Any],
+    code: int, setting: str,
+) -> None:  # fmt: skip
+    config = make_pipeline(source, schema).config
+    configure(config, overrides)
+    found, output = await run_service("dump-api", config, "--check")
     assert found == code, output
     assert setting in output.splitlines()[-1]
     assert "Traceback" not in output
@@ -380,17 +382,19 @@ async def test_check_names_the_setting_that_is_wrong(
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_check_reports_that_the_service_is_ready(
-    make_pipeline: MakePipeline, source: Server, schema: str
+    make_pipeline: MakePipeline, source: Server, schema: str, run_service: RunService
 ) -> None:
-    code, output = await run_program(make_pipeline(source, schema).config, {}, "--check")
+    code, output = await run_service("dump-api", make_pipeline(source, schema).config, "--check")
     assert (code, output.splitlines()[-1]) == (0, "databus-dump-api: ready")
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_an_invalid_redis_url_is_reported_in_one_line(
-    make_pipeline: MakePipeline, source: Server, schema: str
+    make_pipeline: MakePipeline, source: Server, schema: str, run_service: RunService
 ) -> None:
-    code, output = await run_program(make_pipeline(source, schema).config, {"redis": {"url": "localhost:6379"}})
+    config = make_pipeline(source, schema).config
+    configure(config, {"redis": {"url": "localhost:6379"}})
+    code, output = await run_service("dump-api", config)
     assert code == 78
     [line] = output.splitlines()
     assert "redis.url" in line
@@ -401,14 +405,3 @@ def configure(config: Path, overrides: dict[str, Any]) -> None:
     for section, values in overrides.items():
         settings[section] |= values
     config.write_text(json.dumps(settings))
-
-
-async def run_program(config: Path, overrides: dict[str, Any], *arguments: str) -> tuple[int | None, str]:
-    """Run the program with these settings in place of the configured ones; return its exit code and output."""
-    configure(config, overrides)
-    command = ("-m", "databus_dump_api", "--config", str(config), *arguments)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    output, _ = await process.communicate()
-    return process.returncode, output.decode()
