@@ -5,11 +5,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from databus_core.errors import ObjectStoreUnavailable
 from databus_core.manifest import DumpFile, Manifest, PipelineMoment, State
+from databus_core.object_store import ObjectStore
 from databus_dump_api.bucket_store import BucketStore
 from databus_dump_api.folder_store import FolderStore
 from databus_dump_api.problems import StorageUnavailable
@@ -54,6 +57,46 @@ async def read(store: DumpStore, file: DumpFile, start: int = 0, stop: int = len
 
 def with_files(*files: DumpFile) -> Manifest:
     return msgspec.structs.replace(RUNNING, state=State.COMPLETE, files=files)
+
+
+async def test_a_claim_is_held_while_its_manifest_is_replaced(store: DumpStore) -> None:
+    """A chunked dump is saved by one thread, while another one looks whether it still has the claim."""
+    await store.add(PENDING)
+    claim, _ = await store.claim(DUMP)
+
+    async def replace() -> None:
+        for attempts in range(30):
+            await store.save(claim, msgspec.structs.replace(RUNNING, attempts=attempts))
+
+    replacing = asyncio.create_task(replace())
+    while not replacing.done():
+        assert await asyncio.to_thread(lambda: claim.held)
+    await replacing
+    await store.claim(DUMP)
+    assert not claim.held
+
+
+async def test_a_replacement_whose_answer_was_lost_does_not_lose_the_claim(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = BucketStore(bucket)
+    await store.add(PENDING)
+    claim, _ = await store.claim(DUMP)
+    replace = ObjectStore.replace
+
+    def lost(*arguments: Any) -> str:
+        monkeypatch.undo()
+        replace(*arguments)
+        raise ObjectStoreUnavailable("the connection was lost")
+
+    monkeypatch.setattr(ObjectStore, "replace", lost)
+    with pytest.raises(ObjectStoreUnavailable):
+        await store.save(claim, msgspec.structs.replace(RUNNING, attempts=1))
+    assert claim.held
+    await store.save(claim, msgspec.structs.replace(RUNNING, attempts=2))
+    await store.claim(DUMP)
+    with pytest.raises(ClaimLost):
+        await store.save(claim, RUNNING)
 
 
 async def test_a_dump_from_its_request_to_its_deletion(store: DumpStore, reopened: Callable[[], DumpStore]) -> None:

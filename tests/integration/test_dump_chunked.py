@@ -13,8 +13,11 @@ from common.connections import Execute, connected, printing
 from common.pipelines import MakePipeline
 from common.waiting import cancelled, eventually
 from databus import Databus
+from databus_changes.snapshot.limits import ReadLimits
 from databus_core.dump_client import DumpApi
+from databus_core.errors import SourceUnavailable
 from databus_core.manifest import Manifest, Mode
+from databus_dump_api import chunked
 from devstack import Server
 from devstack.pipeline import Pipeline
 from integration.dump_api import Api
@@ -165,6 +168,30 @@ async def test_a_table_that_ddl_changes_meanwhile_fails_the_dump(serve: Serve, s
         await execute("ALTER TABLE t ADD COLUMN more INT")
         await eventually(lambda: is_in(api, path, "failed"))
         assert "t was changed by DDL during the dump" in (await api.get(path)).json()["error"]
+
+
+@one_server
+async def test_a_dump_goes_on_after_the_database_was_lost_in_the_middle_of_a_file(
+    serve: Serve, schema: str, execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(execute)
+    wait = ReadLimits.wait
+    failed = asyncio.Event()
+
+    async def lost(limits: ReadLimits) -> None:
+        if failed.is_set():
+            return await wait(limits)
+        failed.set()
+        raise SourceUnavailable("the connection was lost")
+
+    monkeypatch.setattr(chunked, "_RETRY_SECONDS", 0.1)
+    async with serve(dumps={"chunk_size": CHUNK, "rows_per_second": 3000, "connections": 1}) as api:
+        path = await begin(api)
+        monkeypatch.setattr(ReadLimits, "wait", lost)  # it is called when rows were written
+        await eventually(lambda: is_in(api, path, "complete"))
+        assert failed.is_set()
+        manifest = (await api.get(path)).json()
+        assert sorted(int(row[0]) for row in await api.rows(manifest, f"{schema}.t")) == list(range(ROWS))
 
 
 @one_server

@@ -39,7 +39,8 @@ async def test_the_client_waits_for_a_requested_dump(dumps: DumpServer, api: Dum
     dumps.on_request = [*unfinished, complete]
     assert await api.take(["shop.*"]) == complete
 
-    dumps.on_request = [msgspec.structs.replace(complete, state=State.FAILED, error="shop.items was changed by DDL")]
+    failed = msgspec.structs.replace(complete, state=State.FAILED, error="shop.items was changed by DDL")
+    dumps.on_request = [failed, failed, failed]
     with pytest.raises(DumpUnusable, match=r"dump-1 is failed: shop\.items was changed by DDL"):
         await api.take(["shop.*"])
 

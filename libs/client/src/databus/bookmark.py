@@ -45,7 +45,7 @@ class Join(msgspec.Struct, frozen=True):
     server.
     """
 
-    #: file and offset of the dump; of a chunked one, those of the first chunk that was read
+    #: file and offset of the dump; of a chunked one, those of its first chunk
     position: Position
     #: ordinal of the last transaction that the pipeline had published when it had passed the position
     transaction: int

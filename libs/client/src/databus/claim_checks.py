@@ -6,11 +6,14 @@ from urllib.parse import unquote, urlsplit
 
 from databus.extras import of_extra
 from databus.formats.databus import ClaimCheck
-from databus_core.errors import ChangesLost
+from databus_core.errors import ChangesLost, DiskUnavailable
 
 
 def fetch(check: ClaimCheck) -> bytes:
-    """Read a value. Raises ChangesLost if it is not there, or differs, and ObjectStoreUnavailable."""
+    """Read a value.
+
+    Raises ChangesLost if it is not there, or differs; DiskUnavailable and ObjectStoreUnavailable.
+    """
     if check.url.startswith("s3:"):
         value: bytes = of_extra("bucket", "s3").read(check.url)
     else:
@@ -24,6 +27,7 @@ def _of_folder(url: str) -> bytes:
     path = Path(unquote(urlsplit(url).path))
     try:
         return path.read_bytes()
+    except FileNotFoundError as error:
+        raise ChangesLost(f"a value is stored in {path}, which is not there: mount publisher.claim_checks") from error
     except OSError as error:
-        text = f"a value is stored in {path}, which cannot be read ({error.strerror}): mount publisher.claim_checks"
-        raise ChangesLost(text) from error
+        raise DiskUnavailable(f"{path} cannot be read ({error.strerror}): check publisher.claim_checks") from error

@@ -75,7 +75,8 @@ async def _join(source: Source, manifest: Manifest) -> Join:
     Raises DumpUnusable if the pipeline has failed over to another server meanwhile.
     """
     chunks = parts_of(manifest, {table.full_name for table in tables_of(source, manifest)})
-    positions = [part.position for each in chunks.values() for part in each.parts]
+    # The first of all tables, not only of those that are read: a table that was created later is not in the dump.
+    positions = [chunk.position for chunk in manifest.chunks if chunk.position]
     position = min(positions, key=lambda each: each.log_order, default=manifest.position)
     if position is None or not position.file:
         raise DumpUnusable(f"dump {manifest.id} has no binlog file position: request a new dump")

@@ -12,7 +12,7 @@ from databus.published_up_to import wait_until_published
 from databus.snapshot import beginning, choose
 from databus.source import Source
 from databus_binlog import Position
-from databus_core.errors import InvalidSettings
+from databus_core.errors import DumpUnusable, InvalidSettings
 from databus_core.kafka_ends import Offsets
 from databus_core.kafka_progress import read_progress
 from databus_core.progress import Progress
@@ -34,7 +34,11 @@ async def bookmark_at(source: Source, start: Start, lease: Lease) -> Bookmark:
         return await _without_dump(source, start)
     Published(source.settings).require_positions(source.tables)
     manifest, starts = await choose(source)
-    await lease.take(source, manifest.id)
+    try:
+        await lease.take(source, manifest.id)
+    except DumpUnusable:  # it has just been deleted
+        manifest, starts = await choose(source)
+        await lease.take(source, manifest.id)
     return await beginning(source, manifest, starts)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from http import HTTPStatus
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -25,6 +26,10 @@ from databus_core.settings import Dumps
 log = get_logger(__name__)
 
 _CHUNK = 2**20
+#: how long dump-api may be away while a dump is waited for
+_RESTART_SECONDS = 60.0
+#: dumps that are requested, one after the other, if they fail
+_ATTEMPTS = 3
 
 _T = TypeVar("_T")
 
@@ -86,18 +91,33 @@ class DumpApi:
         return self._read(await self._request("POST", "/v1/dumps", json=body), Manifest)
 
     async def wait(self, manifest: Manifest, show: Callable[[Manifest], object] = lambda manifest: None) -> Manifest:
-        """Wait until a dump has ended, and return its manifest. `show` is called with each one on the way."""
+        """Wait until a dump has ended, and return its manifest. `show` is called with each one on the way.
+
+        Raises DumpApiUnavailable if dump-api is away for longer than a restart takes.
+        """
         show(manifest)
+        heard = monotonic()
         while not manifest.state.ended:
             await asyncio.sleep(self._poll)
-            show(manifest := await self.dump(manifest.id))
+            try:
+                show(manifest := await self.dump(manifest.id))
+                heard = monotonic()
+            except DumpApiUnavailable:
+                if monotonic() > heard + _RESTART_SECONDS:
+                    raise
         return manifest
 
     async def take(self, tables: list[str]) -> Manifest:
-        """Request a dump of the tables that match `schema.table` patterns, and wait until it is complete."""
-        manifest = await self.request(tables)
-        log.info(LogEvent.DUMP_REQUESTED, "waiting for dump-api to take the dump", dump=manifest.id)
-        manifest = await self.wait(manifest)
+        """Request a dump of the tables that match `schema.table` patterns, and wait until it is complete.
+
+        If it fails, another one is requested: a table may have been altered meanwhile, or dump-api restarted.
+        """
+        for _ in range(_ATTEMPTS):
+            manifest = await self.request(tables)
+            log.info(LogEvent.DUMP_REQUESTED, "waiting for dump-api to take the dump", dump=manifest.id)
+            manifest = await self.wait(manifest)
+            if manifest.state is not State.FAILED:
+                break
         if manifest.state is not State.COMPLETE:
             raise DumpUnusable(f"dump {manifest.id} is {manifest.state}: {manifest.error or 'request a new dump'}")
         return manifest

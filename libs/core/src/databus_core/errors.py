@@ -120,7 +120,7 @@ class RulesDiffer(RetryableError):
 
 
 class DiskUnavailable(RetryableError):
-    """A local folder cannot be written now, for instance because the disk is full."""
+    """A local folder cannot be written or read now, for instance because the disk is full."""
 
     dependency = "disk"
 

@@ -177,7 +177,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> Position | None:
-        """The position after which the dump has no transaction; None if it is not complete."""
+        """The position after which the dump has no transaction so far; None before the first rows are complete."""
         positions = [chunk.position for chunk in self.chunks if chunk.position]
         return max(positions, key=lambda position: position.log_order) if positions else self.position
 

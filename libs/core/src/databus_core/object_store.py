@@ -75,14 +75,6 @@ class ObjectStore:
                 self._require_bucket(error)
                 return None
 
-    def version(self, name: str) -> str | None:
-        """Return an object's version; None if there is none."""
-        with self._errors(name):
-            try:
-                return obstore.head(self._store, name)["e_tag"] or ""
-            except FileNotFoundError:
-                return None
-
     def create(self, name: str, content: bytes) -> str:
         """Store a new object and return its version. Raises ObjectChanged if there is one with other content."""
         return self._write(name, content, None)

@@ -7,7 +7,6 @@ offsets on are newer than the dump, whatever their position.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Protocol
 
 from aiokafka import TopicPartition
@@ -47,9 +46,21 @@ async def wait_until_passed(settings: Settings, manifest: Manifest, topics: Topi
         dump=manifest.id,
         **position_fields(manifest.end or Position()),
     )
-    async for progress in _polled(settings):
-        if _has_passed(progress, manifest):
-            break
+    while True:
+        if moment := await moment_after(settings, manifest, topics, await read_progress(settings)):
+            return moment
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def moment_after(
+    settings: Settings, manifest: Manifest, topics: Topics, progress: Progress | None
+) -> PipelineMoment | None:
+    """Return a moment at which the pipeline has passed the dump's position; None if, as of `progress`, it has not.
+
+    Raises DumpUnusable like `wait_until_passed`.
+    """
+    if progress is None or not _has_passed(progress, manifest):
+        return None
     timeout = settings.publisher.transaction_timeout
     async with (
         kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
@@ -65,12 +76,6 @@ async def wait_until_passed(settings: Settings, manifest: Manifest, topics: Topi
 def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool:
     """Return whether the dump was taken from the server that the pipeline reads; True if either is unknown."""
     return progress is None or "" in (progress.server, manifest.server) or progress.server == manifest.server
-
-
-async def _polled(settings: Settings) -> AsyncIterator[Progress]:
-    while True:
-        yield await read_progress(settings) or Progress()
-        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _has_passed(progress: Progress, manifest: Manifest) -> bool:

@@ -101,21 +101,13 @@ class BucketStore(DumpStore):
         return [manifest for _, manifest in found.values()]
 
     def _stored(self, dump: str) -> tuple[str, _Stored] | None:
-        """Read the version of a manifest, and the manifest."""
-        if not re.fullmatch(r"[\w-]{1,64}", dump, re.ASCII):
-            return None
-        found = self._objects.get(_name(dump))
-        if found is None:
-            return None
-        content, version = found
-        try:
-            return version, msgspec.json.decode(content, type=_Stored)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            text = f"{self._objects.url_of(_name(dump))}: not a manifest ({error}): restore or remove the object"
-            raise FatalError(text) from error
+        return _read(self._objects, dump) if re.fullmatch(r"[\w-]{1,64}", dump, re.ASCII) else None
 
     def _add(self, manifest: Manifest) -> None:
-        self._objects.create(_name(manifest.id), _encoded(manifest))
+        try:
+            self._objects.create(_name(manifest.id), _encoded(manifest))
+        except ObjectChanged as error:
+            raise StorageUnavailable(f"dump {manifest.id} is there already: request it again") from error
 
     def _pass_by(self, dump: str, moment: PipelineMoment) -> None:
         self._change(dump, hidden=False, passed=moment)
@@ -164,8 +156,8 @@ class BucketClaim:
 
     @property
     def held(self) -> bool:
-        """Whether this is still the claim of the dump."""
-        return self._objects.version(_name(self._dump)) == self._version
+        """Whether this is still the claim of the dump. Its version may be changing: `save` runs in another thread."""
+        return self._version_if_held() is not None
 
     def size(self) -> int:
         """Return the bytes of all files, also of those that are being written."""
@@ -173,10 +165,18 @@ class BucketClaim:
 
     def save(self, manifest: Manifest) -> None:
         """Replace the manifest. Raises ClaimLost."""
+        name, content = _name(self._dump), _encoded(manifest, self._token)
         try:
-            self._version = self._objects.replace(_name(self._dump), _encoded(manifest, self._token), self._version)
+            self._version = self._objects.replace(name, content, self._version)
         except ObjectChanged as error:
-            raise ClaimLost(f"dump {self._dump} was claimed by another writer") from error
+            version = self._version_if_held()  # an earlier replacement may have been done although its answer was lost
+            if version is None:
+                raise ClaimLost(f"dump {self._dump} was claimed by another writer") from error
+            self._version = self._objects.replace(name, content, version)
+
+    def _version_if_held(self) -> str | None:
+        found = _read(self._objects, self._dump)
+        return found[0] if found and found[1].claim == self._token and not found[1].hidden else None
 
     def publish(self, file: DumpFile) -> DumpFile:
         """Upload a file, and remove it from this machine."""
@@ -213,6 +213,19 @@ class BucketClaim:
 
     def _path(self, name: str) -> str:
         return f"{_FILES}/{self._dump}/{name}"
+
+
+def _read(objects: ObjectStore, dump: str) -> tuple[str, _Stored] | None:
+    """Read the version of a manifest, and the manifest."""
+    found = objects.get(_name(dump))
+    if found is None:
+        return None
+    content, version = found
+    try:
+        return version, msgspec.json.decode(content, type=_Stored)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        text = f"{objects.url_of(_name(dump))}: not a manifest ({error}): restore or remove the object"
+        raise FatalError(text) from error
 
 
 def _name(dump: str) -> str:

@@ -126,7 +126,7 @@ class _ChunkedDump:
                     before = self._manifest.end  # others complete chunks at later positions meanwhile
                     position = await start_current_view(session)
                     _require_later(position, before)
-                    if self._manifest.end is None:  # consumers leave out all changes before the first position
+                    if self._manifest.end is None:  # then consumers need all changes of other tables
                         async with checking:
                             await require_all(self._settings, self._manifest, found.catalog)
                     await self._read_chunk(View(position, session), copy, number, chunk, limits)

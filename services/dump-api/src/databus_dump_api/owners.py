@@ -1,6 +1,7 @@
 """Which replica takes or deletes a dump, and how far it has come: expiring keys in Redis that all replicas read.
 
-Redis may lose them. Then two replicas may work on one dump until its claim (`claims`) stops one of them.
+Redis may lose them. Then two replicas may work on one dump until its claim (`folder_claim`, `bucket_store`) stops one
+of them.
 """
 
 import os

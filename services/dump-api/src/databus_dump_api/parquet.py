@@ -64,7 +64,7 @@ class ParquetPart:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Close the file as it is."""
+        """Remove the file."""
         self._writer.is_open = False  # otherwise it writes a footer when it is collected
         self.file.abandon()
 

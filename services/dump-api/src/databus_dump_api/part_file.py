@@ -10,7 +10,7 @@ from databus_dump_api.storage_errors import storage_errors
 
 
 class PartFile:
-    """A new file. All methods block, and raise StorageFull or StorageUnavailable."""
+    """A file that is written anew. All methods block, and raise StorageFull or StorageUnavailable."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -18,7 +18,7 @@ class PartFile:
         self.bytes = 0
         self._hash = sha256()
         with storage_errors(path):
-            self._file: BinaryIO = path.open("xb")
+            self._file: BinaryIO = path.open("wb")
 
     @property
     def closed(self) -> bool:
@@ -43,6 +43,8 @@ class PartFile:
             durable.close(self._file)
 
     def abandon(self) -> None:
-        """Close the file as it is."""
+        """Close the file, and remove it."""
         with suppress(OSError):  # what is still in its buffer may not fit on the volume
             self._file.close()
+        with suppress(OSError):
+            self.path.unlink()

@@ -89,7 +89,7 @@ class PartWriter:
         return self._closed
 
     def abandon(self) -> None:
-        """Close the file that is open, if any, without finishing it."""
+        """Remove the file that is open, if any."""
         if self._part is not None:
             self._part.abandon()
 

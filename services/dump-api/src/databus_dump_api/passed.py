@@ -5,23 +5,21 @@ to wait nor to compare positions. If several replicas do it, whichever moment is
 """
 
 import asyncio
-from contextlib import suppress
 
 from aiokafka import TopicPartition
 
 from databus_core import kafka_client, names
 from databus_core.errors import DumpUnusable
+from databus_core.kafka_progress import read_progress
 from databus_core.kafka_topics import partitions_of
 from databus_core.manifest import Manifest, State
-from databus_core.pipeline_passed import wait_until_passed
+from databus_core.pipeline_passed import moment_after
 from databus_core.settings import Settings
 from databus_dump_api.store import DumpStore
 from databus_dump_api.tables import table_topics
 
 #: seconds between two looks for complete dumps
 _PAUSE_SECONDS = 2.0
-#: seconds after which an older dump is looked for that was not passed meanwhile
-_LONGEST_WAIT = 600.0
 
 
 class DumpTopics:
@@ -39,20 +37,21 @@ class DumpTopics:
 
 
 async def record_passed(settings: Settings, store: DumpStore) -> None:
-    """Wait for the pipeline and record when it has passed each dump, the oldest first, forever.
+    """Record when the pipeline has passed each dump, forever.
 
     Raises KafkaUnavailable, the errors of the storage, and FatalError if Kafka refuses access.
     """
     failed_over: set[str] = set()
     while settings.publisher.delivery == "exactly_once":  # otherwise the progress says nothing about the topics' ends
-        for manifest in reversed(await store.newest_first()):
-            if manifest.state is State.COMPLETE and manifest.passed is None and manifest.id not in failed_over:
-                try:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(_LONGEST_WAIT):
-                            moment = await wait_until_passed(settings, manifest, DumpTopics(settings, manifest))
-                            await store.pass_by(manifest.id, moment)
-                except DumpUnusable:
-                    failed_over.add(manifest.id)
+        waiting = [each for each in await store.newest_first() if each.state is State.COMPLETE and each.passed is None]
+        for manifest in waiting:
+            if manifest.id in failed_over:
+                continue
+            try:
+                progress = await read_progress(settings)
+                if moment := await moment_after(settings, manifest, DumpTopics(settings, manifest), progress):
+                    await store.pass_by(manifest.id, moment)
+            except DumpUnusable:
+                failed_over.add(manifest.id)
         await asyncio.sleep(_PAUSE_SECONDS)
     await asyncio.Event().wait()

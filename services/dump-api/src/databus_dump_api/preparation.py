@@ -16,6 +16,7 @@ from databus_changes.snapshot.limits import ReadLimits
 from databus_core import kafka_client, names
 from databus_core.errors import DumpUnusable, InvalidSettings
 from databus_core.events import Table
+from databus_core.kafka_ends import Offsets, by_topic
 from databus_core.kafka_history import read_history
 from databus_core.kafka_progress import read_progress
 from databus_core.kafka_topics import partitions_of
@@ -27,9 +28,6 @@ from databus_core.settings import Settings
 from databus_dump_api.store import Output
 from databus_dump_api.table_copy import TableCopy
 from databus_dump_api.tables import PublishedTable, find_tables, publishing_rule, read_state, table_topics
-
-#: topic → partition → offset
-Offsets = dict[str, dict[int, int]]
 
 #: the session that reads definitions is idle while rows are read; MySQL would show sizes that are up to a day old
 _CATALOG_SESSION = {
@@ -119,10 +117,7 @@ async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
     """
     async with kafka_client.admin(settings.kafka) as admin, kafka_client.consumer(settings.kafka) as consumer:
         ends = await consumer.end_offsets(await partitions_of(admin, topics.__contains__))
-    offsets: Offsets = {}
-    for partition, end in sorted(ends.items()):
-        offsets.setdefault(partition.topic, {})[partition.partition] = end
-    return offsets
+    return by_topic(dict(sorted(ends.items())))
 
 
 def limits_of(settings: Settings) -> ReadLimits:

@@ -99,9 +99,11 @@ class Worker:
             text = f"{manifest.attempts} times, the dump-api that took it has stopped before a chunk was complete"
             await self._fail(owned, f"{text}: look into its logs, and request a new dump")
         else:
-            await self._store.save(owned.claim, msgspec.structs.replace(manifest, state=State.PENDING))
-            log.info(LogEvent.DUMP_RESUMED, "the dump-api that took it has stopped; the dump goes on", dump=manifest.id)
-            self.wake()
+            with suppress(ClaimLost):  # it was cancelled
+                await self._store.save(owned.claim, msgspec.structs.replace(manifest, state=State.PENDING))
+                text = "the dump-api that took it has stopped; the dump goes on"
+                log.info(LogEvent.DUMP_RESUMED, text, dump=manifest.id)
+                self.wake()
 
     async def _take_oldest(self) -> bool:
         """Take the oldest pending dump that has no owner. False if there is none."""
@@ -136,9 +138,9 @@ class Worker:
         """Take one dump; it ends as complete or failed, unless it is cancelled."""
         attempts = owned.manifest.attempts + (owned.manifest.mode is Mode.CHUNKED)
         manifest = msgspec.structs.replace(owned.manifest, state=State.RUNNING, attempts=attempts)
-        await self._store.save(owned.claim, manifest)
-        log.info(LogEvent.DUMP_STARTED, "taking a dump", tables=len(manifest.tables))
         try:
+            await self._store.save(owned.claim, manifest)
+            log.info(LogEvent.DUMP_STARTED, "taking a dump", tables=len(manifest.tables))
             complete = await self._snapshot(owned, manifest)
             await self._store.complete(owned.claim, complete)
         except ClaimLost:
