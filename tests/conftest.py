@@ -53,8 +53,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _GroupS
     return _GroupScheduling(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` deselects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the groups, in their order."""
+    """Begin with the groups, in their order; tests marked `mysql_in_slow` are slow on MySQL."""
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        if parameters and item.get_closest_marker("mysql_in_slow") and "mysql" in parameters.id.split("-"):
+            item.add_marker("slow")
     order = {name: number for number, name in enumerate(_TOGETHER)}
     items.sort(key=lambda item: order.get(_group(item.nodeid), len(order)))
 

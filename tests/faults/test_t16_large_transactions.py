@@ -18,6 +18,8 @@ from databus_core.settings import Settings
 from devstack import Kind, Server
 from devstack.pipeline import Pipeline
 
+pytestmark = pytest.mark.mysql_in_slow
+
 _ROWS = 1_000_000
 _NUMBERS: dict[Kind, str] = {
     "mariadb": f"SELECT seq, REPEAT('x', 100) FROM seq_1_to_{_ROWS}",

@@ -16,6 +16,8 @@ from databus_core import names
 from devstack import Kind, Server, Stack
 from devstack.pipeline import Pipeline
 
+pytestmark = pytest.mark.mysql_in_slow
+
 _MEMORY = 200 * 2**20
 _SERVICES = ("reader", "publisher")
 _ROW = 200 * 2**20

@@ -17,6 +17,8 @@ from devstack.pipeline import Pipeline
 from devstack.replication import run
 from faults.proxy import Proxy
 
+pytestmark = pytest.mark.mysql_in_slow
+
 _BACKLOG = 64 * 2**10
 
 

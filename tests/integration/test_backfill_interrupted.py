@@ -21,6 +21,8 @@ from devstack.replication import Pair, run
 from integration.host_account import ACCOUNT, address
 from integration.loading import Copy, command, reached, rows_of
 
+pytestmark = pytest.mark.mysql_in_slow
+
 #: chunks have 4 rows
 SLOW = {"backfill": {"rows_per_second": 16}}
 _ROWS = 12

@@ -14,6 +14,8 @@ from common.pipelines import MakePipeline
 from devstack import Server
 from devstack.pipeline import Pipeline
 
+pytestmark = pytest.mark.mysql_in_slow
+
 DATABUS = Path(sys.executable).parent / "databus"
 
 

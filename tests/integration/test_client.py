@@ -21,6 +21,8 @@ from databus_core.dump_client import DumpApi
 from devstack import Server
 from devstack.pipeline import Pipeline
 
+pytestmark = pytest.mark.mysql_in_slow
+
 #: what does not depend on the database needs only one of them
 one_server = pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 NUMBERS = "CREATE TABLE numbers (id INT PRIMARY KEY, balance DECIMAL(9,2))"

@@ -4,10 +4,14 @@ import asyncio
 import random
 from typing import Any
 
+import pytest
+
 from common.connections import Execute, printing
 from common.pipelines import Consume, MakePipeline
 from databus import Change, Databus
 from devstack import Server
+
+pytestmark = pytest.mark.mysql_in_slow
 
 FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     "a": ("databus", {}),

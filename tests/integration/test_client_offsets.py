@@ -16,6 +16,8 @@ from databus_core.names import SEQUENCE_HEADER
 from databus_core.settings import Settings
 from devstack import Server
 
+pytestmark = pytest.mark.mysql_in_slow
+
 
 @pytest.mark.parametrize(
     ("settings", "after", "is_lost"),

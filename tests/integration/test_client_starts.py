@@ -17,6 +17,8 @@ from devstack import Server
 from devstack.replication import Pair, run
 from integration.host_account import ACCOUNT, address
 
+pytestmark = pytest.mark.mysql_in_slow
+
 EXECUTED = {"mariadb": "SELECT @@GLOBAL.gtid_binlog_pos", "mysql": "SELECT @@GLOBAL.gtid_executed"}
 
 

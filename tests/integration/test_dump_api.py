@@ -29,6 +29,8 @@ from databus_dump_api.problems import Problem
 from devstack import Server
 from integration.dump_api import Api, create_topic, path_of
 
+pytestmark = pytest.mark.mysql_in_slow
+
 
 @pytest.fixture
 async def dump(api: Api, execute: Execute) -> dict[str, Any]:

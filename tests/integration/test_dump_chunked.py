@@ -22,6 +22,8 @@ from devstack import Server
 from devstack.pipeline import Pipeline
 from integration.dump_api import Api
 
+pytestmark = pytest.mark.mysql_in_slow
+
 Serve = Callable[..., Any]
 one_server = pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 ROWS = 6000

@@ -19,6 +19,8 @@ from databus_core.kafka_history import encode_table
 from devstack import Server
 from integration.dump_api import Api, path_of, serving
 
+pytestmark = pytest.mark.mysql_in_slow
+
 
 @asynccontextmanager
 async def listening(api: Api) -> AsyncIterator[Callable[..., Awaitable[int]]]:

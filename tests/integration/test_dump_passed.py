@@ -21,6 +21,8 @@ from databus_dump_api.passed import DumpTopics
 from devstack import Server
 from integration.dump_api import Api, create_topic, produce
 
+pytestmark = pytest.mark.mysql_in_slow
+
 
 async def test_records_from_the_offsets_on_are_newer_than_the_dump(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server

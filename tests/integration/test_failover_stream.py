@@ -67,6 +67,7 @@ async def test_t18_a_failover_resumes_by_gtid_with_other_file_names(
     assert log.count(" dependency_lost: ") == 2
 
 
+@pytest.mark.mysql_in_slow
 async def test_the_reader_switches_to_the_requested_host(pair: Pair, pipeline: Pipeline, consumer: Changes) -> None:
     first, second = pair.servers
     settings = load(pipeline.config)

@@ -19,6 +19,7 @@ from integration.tutorial import steps
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 async def test_the_tutorial(own: Stack, redis_server: Server, kafka: Server, tmp_path: Path) -> None:
     _install, _start, *page = steps("first-pipeline")
     async with first_pipeline(own, redis_server, kafka, tmp_path) as terminal:

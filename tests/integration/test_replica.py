@@ -135,6 +135,7 @@ async def test_random_changes(pipeline: Pipeline, engine: Engine, schema: str, e
 
 
 @between(("mariadb", "sqlite"), ("mysql", "sqlite"), ("mariadb", "postgresql"))
+@pytest.mark.mysql_in_slow
 async def test_statements(pipeline: Pipeline, engine: Engine, schema: str, execute: Execute, equal: Equal) -> None:
     await execute("INSERT INTO items (id, name) VALUES (1, 'one'), (2, 'two')")
     async with applying(pipeline, engine, schema):

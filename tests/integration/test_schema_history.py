@@ -359,6 +359,7 @@ async def test_t30_an_unreadable_history_is_never_treated_as_empty(
     assert "the schema history in Kafka" in pipeline.log(ended).read_text()
 
 
+@pytest.mark.mysql_in_slow
 async def test_a_reset_reads_the_tables_again_unless_they_were_altered_since_its_position(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume, metadata: str
 ) -> None:

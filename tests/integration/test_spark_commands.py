@@ -75,6 +75,7 @@ async def test_an_operator_has_a_table_loaded_again_beside_the_stream(
 @pytest.mark.parametrize(
     "table_format", ["iceberg", pytest.param("delta", marks=pytest.mark.lake)], indirect=True
 )  # Iceberg is faster here; the comparison is the same
+@pytest.mark.lake
 async def test_verify_finds_what_differs_from_the_database(sink: Sink, capsys: pytest.CaptureFixture[str]) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"], [b"3", b"three"]]})

@@ -216,6 +216,7 @@ async def test_a_parked_table_that_is_renamed_is_parked_under_its_new_name(sink:
 
 
 @on_both_formats
+@pytest.mark.lake
 async def test_records_that_cannot_be_used_are_put_into_quarantine(sink: Sink) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"]]})

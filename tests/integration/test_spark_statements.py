@@ -65,6 +65,7 @@ async def test_a_column_that_is_renamed_replaced_or_added_with_a_default_has_the
 
 
 @on_both_formats
+@pytest.mark.lake
 async def test_renamed_tables_take_their_rows_along(sink: Sink) -> None:
     a, b, gone = (describe_table(name, "id int(11)", "name varchar(20)") for name in ("a", "b", "gone"))
     renamed = describe_table("renamed", "id int(11)", "name varchar(20)")
@@ -196,6 +197,7 @@ async def test_truncated_and_recreated_tables_are_emptied(sink: Sink) -> None:
 
 
 @on_both_formats
+@pytest.mark.lake
 async def test_values_that_a_statement_may_have_changed_park_the_table(sink: Sink) -> None:
     columns = "id int(11)", "word varchar(9)"
     latin, other, numbered = (describe_table(name, *columns) for name in ("latin", "other", "numbered"))

@@ -109,6 +109,7 @@ async def test_a_pipeline_resumes_where_it_was_stopped(
     assert new_row["Rows"] == [[b"3", b"c"]]
 
 
+@pytest.mark.mysql_in_slow
 async def test_rows_arrive_exactly_once_though_both_services_are_killed(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:

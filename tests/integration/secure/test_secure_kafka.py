@@ -89,6 +89,7 @@ async def test_services_can_publish_rows_and_take_dumps_and_replay_dead_letters(
 
 
 @mostly_with_certificates
+@pytest.mark.slow
 async def test_the_sink_fills_the_lake_and_writes_no_secret_there_and_names_a_wrong_setting(
     spark: SparkSession, kafka: Server, jars: Path, section: Section, stranger: Authority, tmp_path: Path
 ) -> None:
