@@ -28,8 +28,8 @@ up: setup ## Start servers and services, leave them running, print their URLs
 down: ## Stop everything that was started here
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
 
-test: setup ## Run the tests on real servers, but those marked `slow` or `lake`, in five processes (T=path runs one)
-	$(BIN)/pytest $(or $(T),-m "not lake and not slow" -n 5 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
+test: setup ## Run the tests on real servers, but those marked `slow` or `lake`, in four processes (T=path runs one)
+	$(BIN)/pytest $(or $(T),-m "not lake and not slow" -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
 
 test-slow: setup ## Run slow tests: servers that restart, wheels in environments of their own, long outages, a lake of 200 tables
 	$(BIN)/pytest -m slow -o faulthandler_timeout=1200

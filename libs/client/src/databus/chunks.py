@@ -70,9 +70,13 @@ class _Table:
     def after(self, block: Block, is_included: IsIncluded) -> list[_Found]:
         """Return the changes that are not in the dump."""
         if block.query is not None:
-            if all(map(is_included, self._positions)):
+            # The table was not altered during the dump, so a CREATE is one IF NOT EXISTS.
+            if block.action is Action.CREATE or all(map(is_included, self._positions)):
                 return []
-            raise ChangesLost(f"a statement changed {self._name} during the dump: begin again with a new snapshot")
+            raise ChangesLost(
+                f"a statement changed {self._name} during the dump: delete the dump (`databus dump delete`), and begin "
+                "again with a new snapshot"
+            )
         images = block.images
         if block.action is not Action.UPDATE:
             return [(block.action, (image,)) for image in images if not self._has(block.rows, image, is_included)]

@@ -57,6 +57,8 @@ async def find_start(source: Source, text: str) -> GtidStart:
 def _found(history: list[tuple[Progress, int]], gtid_set: GtidSet, transaction_timeout: float) -> GtidStart:
     reset = history[-1][0].reset
     known = [(progress, time_ms) for progress, time_ms in history if progress.reset == reset and _set_of(progress)]
+    if not known:
+        raise ChangesLost(f"start: the pipeline was reset, and has published nothing since then: {_INSTEAD}")
     covered = [index for index, (each, _) in enumerate(known) if gtid_set.covers(_parsed(gtid_set, each))]
     if not covered:
         oldest = _set_of(known[0][0])
@@ -68,7 +70,9 @@ def _found(history: list[tuple[Progress, int]], gtid_set: GtidSet, transaction_t
     last = covered[-1]
     after, time_ms = known[last]
     later = known[last:]
-    until = next(each for each, _ in later if _parsed(gtid_set, each).covers(gtid_set))
+    until = next((each for each, _ in later if _parsed(gtid_set, each).covers(gtid_set)), None)
+    if until is None:  # it had, when it was waited for
+        raise ChangesLost(f"start: the pipeline has failed over to a server that lacks some of the GTIDs: {_INSTEAD}")
     # A record is at most so much older than the progress of its Kafka transaction, whichever publisher's clock it has.
     longest_ms = int((transaction_timeout + _SLACK_SECONDS) * 1000)
     return GtidStart(after, until, gtid_set, min([time_ms, *(each - longest_ms for _, each in later[1:])]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from aiokafka import OffsetAndMetadata, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, OffsetMetadataTooLargeError
 
 from databus.bookmark import Bookmark
 from databus_core import kafka_client, names
@@ -43,7 +43,7 @@ class KafkaStore:
         return msgspec.structs.replace(Bookmark.parse(rest.metadata), offsets=offsets)
 
     async def save(self, bookmark: Bookmark) -> None:
-        """Commit the group's offsets. Raises KafkaUnavailable."""
+        """Commit the group's offsets. Raises KafkaUnavailable, and InvalidSettings if Kafka has not the space."""
         offsets = {
             TopicPartition(topic, partition): OffsetAndMetadata(offset, "")
             for topic, partitions in bookmark.offsets.items()
@@ -53,6 +53,11 @@ class KafkaStore:
         rest = OffsetAndMetadata(0, str(msgspec.structs.replace(bookmark, offsets={})))
         try:
             await self._commit(offsets | {_rest_of(bookmark.pipeline): rest})
+        except OffsetMetadataTooLargeError as error:
+            raise InvalidSettings(
+                f"the bookmark does not fit into consumer group {self._group}, because the snapshot is a chunked dump "
+                "with many parts: use another store, or raise offset.metadata.max.bytes of Kafka's brokers"
+            ) from error
         except KafkaError as error:
             raise KafkaUnavailable(f"the offsets of consumer group {self._group} are not saved: {error}") from error
 

@@ -24,6 +24,8 @@ from databus_core.errors import ObjectStoreUnavailable
 _CHUNK = 2**17
 _RETRIES = 3
 _LONGEST_RETRY = timedelta(seconds=20)
+#: the library's default of 30 s would end the download of a large file; what counts is that the server goes on sending
+_LONGEST_REQUEST, _LONGEST_SILENCE = timedelta(hours=12), timedelta(seconds=30)
 _NO_BUCKET = "NoSuchBucket"
 _DENIED = re.compile(r"status code: 40[13]\b")
 #: what the library appends to what has happened: the body of the answer, and the structure of its error
@@ -57,7 +59,11 @@ class ObjectStore:
             parts.netloc,
             prefix=parts.path.strip("/") or None,
             region=region,
-            client_options={"allow_http": endpoint.startswith("http://")},
+            client_options={
+                "allow_http": endpoint.startswith("http://"),
+                "timeout": _LONGEST_REQUEST,
+                "read_timeout": _LONGEST_SILENCE,
+            },
             retry_config={"max_retries": _RETRIES, "retry_timeout": _LONGEST_RETRY},
         )
 

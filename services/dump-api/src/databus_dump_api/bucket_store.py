@@ -166,13 +166,13 @@ class BucketClaim:
     def save(self, manifest: Manifest) -> None:
         """Replace the manifest. Raises ClaimLost."""
         name, content = _name(self._dump), _encoded(manifest, self._token)
-        try:
-            self._version = self._objects.replace(name, content, self._version)
-        except ObjectChanged as error:
+        version: str | None = self._version
+        while version is not None:
+            with suppress(ObjectChanged):
+                self._version = self._objects.replace(name, content, version)
+                return
             version = self._version_if_held()  # an earlier replacement may have been done although its answer was lost
-            if version is None:
-                raise ClaimLost(f"dump {self._dump} was claimed by another writer") from error
-            self._version = self._objects.replace(name, content, version)
+        raise ClaimLost(f"dump {self._dump} was claimed by another writer")
 
     def _version_if_held(self) -> str | None:
         found = _read(self._objects, self._dump)

@@ -18,7 +18,7 @@ from databus_binlog import Position
 from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.limits import ReadLimits
 from databus_changes.snapshot.ranges import KeyRange
-from databus_changes.snapshot.view import start_current_view
+from databus_changes.snapshot.view import needs_lock, start_current_view
 from databus_changes.snapshot.views import View
 from databus_core.errors import DumpUnusable, RetryableError, SchemaMismatch, SourceUnavailable
 from databus_core.kafka_progress import read_progress
@@ -29,6 +29,7 @@ from databus_core.routes import fingerprint
 from databus_core.runtime import uninterrupted
 from databus_core.settings import Settings
 from databus_dump_api.preparation import SourceTables, begin, limits_of, open_tables, require_all
+from databus_dump_api.problems import StorageFull
 from databus_dump_api.progress import Progress
 from databus_dump_api.rows import read_together, write_rows
 from databus_dump_api.store import Claim, ClaimLost
@@ -50,7 +51,7 @@ async def take(settings: Settings, manifest: Manifest, claim: Claim, counted: Pr
     while True:
         try:
             await dump.go_on()
-        except ClaimLost:
+        except (ClaimLost, StorageFull):
             raise
         except RetryableError as error:
             text = f"the dump goes on in {_RETRY_SECONDS:g} s: {' '.join(str(error).split())}"
@@ -135,7 +136,9 @@ class _ChunkedDump:
                         async with checking:
                             await require_unchanged(found.catalog, copy.state)
 
-        await read_together([read() for _ in range(self._settings.dumps.connections)], limits)
+        # The global read lock waits for SELECTs that are running, and all writes wait for it.
+        count = 1 if await needs_lock(found.catalog) else self._settings.dumps.connections
+        await read_together([read() for _ in range(count)], limits)
 
     def _shares(self, copies: Sequence[TableCopy]) -> list[tuple[TableCopy, int, int]]:
         """Return what is to be read: a table, the number of its range, and the index of the chunk."""
