@@ -38,6 +38,26 @@ async def read(iteration: Iteration[int]) -> list[int]:
     return [item async for item in iteration.items()]
 
 
+async def test_closing_ends_the_loop_of_a_task_that_has_swallowed_a_cancellation_before() -> None:
+    numbers = Numbers()
+    iteration = Iteration(numbers())
+
+    async def read_on() -> list[int]:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return await read(iteration)
+        return []
+
+    reading = asyncio.create_task(read_on())
+    await asyncio.sleep(0)
+    reading.cancel()
+    await numbers.waits.wait()
+    async with asyncio.timeout(5):
+        await iteration.close()
+    assert await reading == [1, 2]
+
+
 @pytest.mark.parametrize("deaf", [False, True])
 async def test_closing_ends_the_loop_of_another_task_that_waits(deaf: bool) -> None:
     numbers, among = Numbers(deaf=deaf), set[Iteration[Any]]()

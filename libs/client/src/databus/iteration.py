@@ -17,6 +17,8 @@ class Iteration(Generic[T]):
             each.add(self)
         #: the task that waits for the next item
         self._waiting: asyncio.Task[Any] | None = None
+        #: how often that task had been cancelled when it began to wait; it may have swallowed that
+        self._cancelled = 0
         self._is_closing = False
         #: whether `close` has cancelled that task
         self._is_interrupted = False
@@ -27,10 +29,11 @@ class Iteration(Generic[T]):
         try:
             while not self._is_closing:
                 self._waiting = task = asyncio.current_task()
+                self._cancelled = task.cancelling() if task else 0
                 try:
                     item = await anext(self._generator)
                 except asyncio.CancelledError:
-                    if not self._is_interrupted or (task and task.uncancel()):  # by somebody else, too
+                    if not self._is_interrupted or (task and task.uncancel() > self._cancelled):  # by others, too
                         raise
                     return
                 finally:
@@ -48,7 +51,7 @@ class Iteration(Generic[T]):
         if not self._waiting:
             await self._end()
             return
-        if not self._waiting.cancelling():
+        if self._waiting.cancelling() == self._cancelled:
             self._is_interrupted = self._waiting.cancel()
         await self._ended.wait()
 
