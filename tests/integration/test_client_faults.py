@@ -34,8 +34,8 @@ async def read_until(changes: Changes, number: int) -> list[int]:
 
 
 def remove_two(folder: Path) -> bool:
-    """Remove the claim checks if there are two. Return whether there were."""
-    claims = list(folder.glob("claims/*/*"))
+    """Remove the claim checks if there are two, and not one that is being written. Return whether there were."""
+    claims = list(folder.glob("claims/*/[!.]*"))
     for claim in claims if len(claims) == 2 else ():
         claim.unlink()
     return len(claims) == 2
