@@ -4,15 +4,18 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
-from common.connections import Execute, connected
+from common.connections import Execute, connected, session_on
+from common.waiting import eventually
 from databus_binlog import Position
 from databus_binlog.errors import TableChanged
 from databus_binlog.session import Session
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.connection import connect_snapshot
+from databus_changes.snapshot.locks import lock_writes, unlock_writes
 from databus_changes.snapshot.select import select
 from databus_changes.snapshot.view import start_current_view, start_view
 from databus_changes.snapshot.views import open_views
@@ -168,3 +171,30 @@ async def test_a_lock_does_not_outlive_a_session_that_falls_silent(
         await execute("INSERT INTO t VALUES (1)")
     opening.cancel()
     await asyncio.gather(opening, return_exceptions=True)
+
+
+async def test_the_lock_is_taken_although_a_writer_that_it_blocks_has_a_row_for_which_another_one_waits(
+    session: Session, table: Table, source: Server, schema: str, execute: Execute
+) -> None:
+    async def is_running(statement: str) -> bool:
+        async with session_on(source) as observer:
+            running = f"SELECT 1 FROM information_schema.processlist WHERE db = '{schema}' AND info = %s"
+            return bool(await observer.query(running, (statement,)))
+
+    lock, update = "FLUSH TABLES WITH READ LOCK", "UPDATE t SET id = 4 WHERE id = 1"
+    await execute("INSERT INTO t VALUES (1), (2)")
+    async with connected(source) as first, connected(source) as second, asyncio.TaskGroup() as tasks:
+        for writer in (first, second):
+            await writer(f"USE {schema}")
+        await first("BEGIN")
+        await first("UPDATE t SET id = 3 WHERE id = 1")
+        tasks.create_task(second(update))
+        await eventually(partial(is_running, update))
+        await session.query(f"USE {schema}")
+        locking = tasks.create_task(lock_writes(session))
+        await eventually(partial(is_running, lock))
+        await first("UPDATE t SET id = 5 WHERE id = 2")
+        await first("COMMIT")
+        await locking
+        await unlock_writes(session)
+    assert await count(session, table) == 2
