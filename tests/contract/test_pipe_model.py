@@ -58,8 +58,8 @@ def steps(rng: random.Random) -> list[Step]:
             [
                 Step("open", (token, b"start")),
                 Step("claim", (claim,)),
-                *[Step("append", (token, claim, number, rng.randbytes(rng.randrange(9))))] * 5,
-                Step("backlog", (token, claim)),
+                *[Step("append", (token, claim, number, rng.randbytes(rng.randrange(9)), rng.randrange(20)))] * 5,
+                Step("backlog", (token, claim, rng.choice((b"", 20)))),
                 Step("trim", (token, number, rng.randrange(20))),
                 *[Step("xread", (f"{number}-0", rng.randrange(1, 4)))] * 2,
                 Step("save", ()),

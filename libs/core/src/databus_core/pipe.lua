@@ -29,7 +29,7 @@ local function retire(keys, args) -- args: token, or '' for any open generation
   return redis.status_reply('OK')
 end
 
-local function append(keys, args) -- args: token, claim, number, payload
+local function append(keys, args) -- args: token, claim, number, payload, read_to
   local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'next', 'taken', 'appended', 'largest')
   if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end
   local following = tonumber(args[3]) + 1
@@ -38,13 +38,14 @@ local function append(keys, args) -- args: token, claim, number, payload
   if generation[5] ~= generation[4] then -- the stream had other entries
     largest = math.max(largest, tonumber(generation[6]))
   end
-  redis.call('HSET', keys[1], 'next', following, 'largest', largest)
+  redis.call('HSET', keys[1], 'next', following, 'largest', largest, 'read_to', args[5])
   return redis.call('HINCRBY', keys[1], 'appended', #args[4]) - tonumber(generation[4])
 end
 
-local function backlog(keys, args) -- args: token, claim
+local function backlog(keys, args) -- args: token, claim, read_to or '' if the reader has more to append before
   local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'appended', 'taken')
   if generation[1] ~= args[1] or generation[2] ~= args[2] then return LOST end
+  if args[3] ~= '' then redis.call('HSET', keys[1], 'read_to', args[3]) end
   return tonumber(generation[3]) - tonumber(generation[4])
 end
 
@@ -52,7 +53,8 @@ local function trim(keys, args) -- args: token, number of the first entry to kee
   if redis.call('HGET', keys[1], 'token') ~= args[1] then return LOST end
   redis.call('XTRIM', keys[2], 'MINID', '=', (tonumber(args[2]) + 1) .. '-0')
   redis.call('HSET', keys[1], 'taken', args[3])
-  return tonumber(redis.call('HGET', keys[1], 'largest'))
+  local generation = redis.call('HMGET', keys[1], 'largest', 'next', 'read_to')
+  return { tonumber(generation[1]), tonumber(generation[2]), tonumber(generation[3] or 0) }
 end
 
 -- Redis runs these functions even when it is out of memory. They need little memory, and without them the publisher

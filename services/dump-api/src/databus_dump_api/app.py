@@ -46,7 +46,7 @@ def build(dumps: DumpManager, requests: IdempotentRequests, health: Health, sett
         title="Databus dumps and backfills",
         version="1",
         description=_DESCRIPTION,
-        routes=health_routes(health),
+        routes=health_routes(health, "dump-api", settings.name),
     )
     app.add_middleware(_with_limited_body)
     app.add_middleware(Access, settings=settings.dumps)

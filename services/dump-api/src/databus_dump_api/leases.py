@@ -40,6 +40,11 @@ class Leases:
                 return True
         return False
 
+    async def count(self) -> int:
+        """Return the number of all leases."""
+        with redis_errors():
+            return len([key async for key in self._redis.scan_iter(match=self._key("*", "*"), count=1000)])
+
     @property
     def _milliseconds(self) -> int:
         return max(1, round(self.ttl * 1000))
