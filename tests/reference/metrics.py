@@ -11,12 +11,12 @@ from databus_core.metrics.common import REGISTRY
 from databus_core.metrics.exposition import SERVICES
 from reference.pages import Page, generated
 
-_ALERTS = Path(__file__).parents[2] / "charts/databus/files/alerts.yaml"
+ALERTS = Path(__file__).parents[2] / "charts/databus/files/alerts.yaml"
 
 
 def alerts() -> list[dict[str, str]]:
     """Return the alerting rules."""
-    return [rule for group in yaml.safe_load(_ALERTS.read_text())["groups"] for rule in group["rules"]]
+    return [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
 
 
 def exported(registry: CollectorRegistry) -> dict[str, Metric]:
