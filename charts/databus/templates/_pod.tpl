@@ -8,6 +8,7 @@ folder: the path at which its files are mounted; unset if it keeps none
 account: the name of its service account, if it has one of its own, which may use the Kubernetes API
 container: the name of its container, by default the component's
 env: more environment variables
+files: texts of more files in /etc/databus, by name without .yaml
 */}}
 {{- define "databus.pod" -}}
 {{- $fullname := include "databus.fullname" .root }}
@@ -15,10 +16,15 @@ env: more environment variables
 {{- with .root -}}
 metadata:
   labels:
-    {{- include "databus.labels" . | nindent 4 }}
+    {{- include "databus.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $.name }}
   annotations:
-    checksum/config: {{ include "databus.config" . | sha256sum }}
+    databus/config: |
+      {{- include "databus.componentConfig" $ | nindent 6 }}
+    {{- range $file, $text := $.files }}
+    databus/{{ $file }}: |
+      {{- nindent 6 $text }}
+    {{- end }}
     {{- with .Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -89,8 +95,15 @@ spec:
         {{- end }}
   volumes:
     - name: config
-      configMap:
-        name: {{ $fullname }}
+      # From the pod's own annotations: a pod of an old ReplicaSet keeps its configuration (ADR 35).
+      downwardAPI:
+        items:
+          - path: databus.yaml
+            fieldRef: {fieldPath: "metadata.annotations['databus/config']"}
+          {{- range $file, $text := $.files }}
+          - path: {{ $file }}.yaml
+            fieldRef: {fieldPath: "metadata.annotations['databus/{{ $file }}']"}
+          {{- end }}
     {{- range include "databus.secrets" . | fromYamlArray }}
     - name: {{ .name }}
       secret:

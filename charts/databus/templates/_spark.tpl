@@ -29,7 +29,7 @@ conf:
 {{- define "databus.executor" -}}
 metadata:
   labels:
-    {{- include "databus.labels" . | nindent 4 }}
+    {{- include "databus.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: spark-executor
   {{- with .Values.podAnnotations }}
   annotations:

@@ -87,7 +87,7 @@ def kind_of(key: str) -> str:
 
 def set_by_chart() -> set[str]:
     """The keys of databus.yaml that the chart's template always sets."""
-    template = (_CHART / "templates" / "_helpers.tpl").read_text()
+    template = (_CHART / "templates" / "_config.tpl").read_text()
     sections = re.findall(r'^  "(\w+)" \(dict (.*)\)$', template, re.M)
     return {f"{section}.{key}" for section, keys in sections for key in re.findall(r'"(\w+)" "[^"]*"', keys)}
 
@@ -123,6 +123,17 @@ def test_the_chart_accepts_every_setting_that_it_neither_sets_itself_nor_exclude
     assert _CHART_SETTINGS.keys() == _SETTINGS.keys() - own - _NOT_IN_CHART
     assert _CHART_RULE.keys() == _RULE.keys()
     assert _CHART_CONDITION.keys() == _CONDITION.keys()
+
+
+@pytest.mark.parametrize("service", ["reader", "publisher", "dump-api", "spark-sink"])
+def test_the_chart_gives_each_service_the_sections_that_it_reads(service: str) -> None:
+    template = (_CHART / "templates" / "_config.tpl").read_text()
+    read = yaml.safe_load(template.split('define "databus.read" -}}')[1].split("{{- end")[0])[service]
+    code = "".join(file.read_text() for file in (_ROOT / "services" / service / "src").rglob("*.py"))
+    sections = set(re.findall(r"settings\.(\w+)", code)) & Settings.model_fields.keys()
+    assert sections <= {*read["all"], *read.get("only", ()), *read.get("without", ())}
+    keys = {f"{section}.{key}" for section, keys in (read["only"] | read.get("without", {})).items() for key in keys}
+    assert all(any(key.startswith(each) for key in _SETTINGS) for each in keys)
 
 
 @pytest.mark.parametrize(("chart", "fields"), [(_CHART_SETTINGS, _SETTINGS), (_CHART_RULE, _RULE)], ids=["all", "rule"])
