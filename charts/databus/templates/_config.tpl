@@ -52,6 +52,9 @@ spark-sink:
   "dumps" (dict "listen" "0.0.0.0:8080" "storage" "file:///var/lib/databus/dumps")
   "spark" (dict "listen" "0.0.0.0:9103")
 }}
+{{- if ne .Values.sparkSink.mode "operator" }}
+  {{- $_ := set $own.spark "conf" (dict "spark.driver.memory" .Values.sparkSink.driver.memory) }}
+{{- end }}
 {{- if eq .Values.sparkSink.mode "local" }}
   {{- $_ := set $own.spark "lake" "file:///var/lib/databus/lake" }}
 {{- else if .Values.sparkSink.enabled }}
@@ -82,6 +85,11 @@ spark-sink:
   {{- $_ := set $own.dumps "url" (printf "http://%s-dump-api:8080" (include "databus.fullname" .)) }}
 {{- else if and .Values.sparkSink.enabled (not .Values.config.dumps.url) }}
   {{- fail "sparkSink needs a dump API, because it first loads a dump: enable dumpApi, or set config.dumps.url to the address of another one" }}
+{{- end }}
+{{- range $number, $rule := $config.publisher.routes }}
+  {{- if and $rule.hash (not (contains "DATABUS__PUBLISHER__SALT" (toJson $.Values.env))) }}
+    {{- fail (printf "config.publisher.routes: rule %d: hash needs a salt, in all components: set DATABUS__PUBLISHER__SALT in env, from a Secret" (add1 $number)) }}
+  {{- end }}
 {{- end }}
 {{- toYaml (mergeOverwrite $own $config) }}
 {{- end }}

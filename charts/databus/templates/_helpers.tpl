@@ -1,3 +1,20 @@
+{{/*
+Renders a template for every pipeline: for each of the value `pipelines`, whose values replace those of the release, or once for the
+release itself. Parameters: a list of the chart's context and the template's name
+*/}}
+{{- define "databus.eachPipeline" -}}
+{{- $root := index . 0 }}
+{{- $template := index . 1 }}
+{{- range $name, $own := $root.Values.pipelines }}
+{{- $values := mergeOverwrite (deepCopy (omit $root.Values "pipelines")) (deepCopy ($own | default dict)) }}
+{{- $_ := set $values.config "name" (dig "config" "name" $name ($own | default dict)) }}
+---
+{{ include $template (merge (dict "Values" $values "pipeline" $name) (pick $root "Release" "Chart" "Capabilities" "Files")) }}
+{{- else }}
+{{- include $template $root }}
+{{- end }}
+{{- end }}
+
 {{- define "databus.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" }}
 {{- end }}
@@ -6,12 +23,16 @@
 {{- define "databus.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride }}
 {{- $default := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
-{{- default $default .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- $pipeline := ternary "" (printf "-%s" .pipeline) (empty .pipeline) }}
+{{- default $default .Values.fullnameOverride | trunc (int (sub 52 (len $pipeline))) | trimSuffix "-" }}{{ $pipeline }}
 {{- end }}
 
 {{- define "databus.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "databus.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- with .pipeline }}
+databus/pipeline: {{ . | quote }}
+{{- end }}
 {{- end }}
 
 {{- define "databus.labels" -}}
@@ -33,7 +54,9 @@ app.kubernetes.io/part-of: databus
 {{/* The image of a component. Parameters: root: the chart's context; name: the component's name */}}
 {{- define "databus.image" -}}
 {{- with .root.Values.image }}
-{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}-{{ $.name }}:{{ .tag | default $.root.Chart.AppVersion }}
+{{- $digest := get .digests $.name }}
+{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}-{{ $.name }}
+{{- if $digest }}@{{ $digest }}{{ else }}:{{ .tag | default $.root.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
 
@@ -42,23 +65,15 @@ The Secrets that every pod mounts, each in /run/secrets/<name>: all its keys as 
 */}}
 {{- define "databus.secrets" -}}
 - {name: databus, secret: {{ include "databus.secretName" . | quote }}, key: {{ .Values.sourcePassword.secretKey | quote }}}
-{{- with .Values.sourceTls.secretName }}
-- {name: databus-tls, secret: {{ quote . }}}
+{{- range $name, $value := dict "databus-redis" .Values.redisPassword "databus-kafka" .Values.kafkaPassword "databus-dump-api" .Values.dumpApiKey }}
+{{- with $value.secretName }}
+- {name: {{ $name }}, secret: {{ quote . }}, key: {{ quote $value.secretKey }}}
 {{- end }}
-{{- if .Values.redisPassword.secretName }}
-- {name: databus-redis, secret: {{ quote .Values.redisPassword.secretName }}, key: {{ quote .Values.redisPassword.secretKey }}}
 {{- end }}
-{{- with .Values.redisTls.secretName }}
-- {name: databus-redis-tls, secret: {{ quote . }}}
+{{- range $name, $value := dict "databus-tls" .Values.sourceTls "databus-redis-tls" .Values.redisTls "databus-kafka-tls" .Values.kafkaTls }}
+{{- with $value.secretName }}
+- {name: {{ $name }}, secret: {{ quote . }}}
 {{- end }}
-{{- if .Values.kafkaPassword.secretName }}
-- {name: databus-kafka, secret: {{ quote .Values.kafkaPassword.secretName }}, key: {{ quote .Values.kafkaPassword.secretKey }}}
-{{- end }}
-{{- with .Values.kafkaTls.secretName }}
-- {name: databus-kafka-tls, secret: {{ quote . }}}
-{{- end }}
-{{- if .Values.dumpApiKey.secretName }}
-- {name: databus-dump-api, secret: {{ quote .Values.dumpApiKey.secretName }}, key: {{ quote .Values.dumpApiKey.secretKey }}}
 {{- end }}
 {{- end }}
 
