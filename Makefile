@@ -59,12 +59,14 @@ images: ## Build the images of the services and of the command `databus`
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 chart: ## Lint, render and test the chart with Helm 4 and 3, and validate what it makes (HELMS=helm for one Helm)
-	@for tool in $(HELMS) $(firstword $(KUBECONFORM)) $(firstword $(HELM_UNITTEST)); do command -v $$tool >/dev/null || \
-	  { echo "make chart: $$tool is not on PATH; it needs helm (4), helm3, kubeconform and helm-unittest" >&2; exit 1; }; done
+	@for tool in $(HELMS) helm-docs $(firstword $(KUBECONFORM)) $(firstword $(HELM_UNITTEST)); do command -v $$tool >/dev/null || \
+	  { echo "make chart: $$tool is not on PATH; it needs helm (4), helm3, kubeconform, helm-unittest and helm-docs" >&2; exit 1; }; done
 	for helm in $(HELMS); do for values in charts/databus/ci/*.yaml; do \
 	  $$helm lint --strict charts/databus -f $$values; \
 	  $$helm template databus charts/databus -f $$values | $(KUBECONFORM) $(KUBECONFORM_SKIP); done; done
 	$(HELM_UNITTEST) --strict charts/databus
+	helm-docs --chart-search-root charts/databus --dry-run 2>/dev/null | diff charts/databus/README.md - || \
+	  { echo "make chart: run helm-docs in charts/databus" >&2; exit 1; }
 HELMS ?= helm helm3
 HELM_UNITTEST ?= $(or $(shell command -v helm-unittest),helm unittest)
 KUBECONFORM ?= kubeconform -strict

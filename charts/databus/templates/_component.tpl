@@ -97,8 +97,9 @@ refused. Parameters: those of databus.component.
 {{- $budget := .values.podDisruptionBudget | default dict }}
 {{- if and (empty $budget) (gt $replicas 1) }}{{ $budget = dict "maxUnavailable" 1 }}{{ end }}
 {{- with $budget }}
-  {{- $all := list "100%" (toString $replicas) }}
-  {{- if or (and (hasKey . "minAvailable") (or (has (toString .minAvailable) $all) (ge (int .minAvailable) $replicas))) (has (toString .maxUnavailable) (list "0" "0%")) }}
+  {{- $required := toString .minAvailable }}
+  {{- $least := ternary (ceil (divf (mulf (float64 (trimSuffix "%" $required)) $replicas) 100)) (float64 $required) (hasSuffix "%" $required) }}
+  {{- if or (and (hasKey . "minAvailable") (ge (int $least) $replicas)) (has (toString .maxUnavailable) (list "0" "0%")) }}
     {{- fail (printf "%s.podDisruptionBudget would block every drain of a node: with %d of %s.replicas no pod could ever be evicted; raise the replicas, or set maxUnavailable: 1" $.key $replicas $.key) }}
   {{- end }}
 ---
