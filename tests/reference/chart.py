@@ -102,7 +102,20 @@ def page() -> Page:
     definitions["rule"]["allOf"] = _options_of_formats()
     for section in (publisher, definitions["rule"]):
         section["properties"]["format"] = {"enum": formats.known()}
+    for name, part in document.pop("parts").items():
+        whole = definitions[part["of"]]
+        kept = {key: value for key, value in whole["properties"].items() if key not in part["without"]}
+        definitions[name] = whole | {"properties": kept}
+    document |= definitions.pop("values")
+    document["properties"]["config"] = _complete(definitions["config"])
     return Page(_FILE, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def _complete(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the release's `config`, which may not leave out what only the user knows."""
+    source = config["properties"]["source"] | {"required": ["hosts", "user"]}
+    properties = config["properties"] | {"source": source}
+    return config | {"properties": properties, "required": ["name", "source", "redis", "kafka"]}
 
 
 def _section(model: dict[str, Any], models: dict[str, Any], path: str) -> dict[str, Any]:
