@@ -5,6 +5,10 @@ release itself. Parameters: a list of the chart's context and the template's nam
 {{- define "databus.eachPipeline" -}}
 {{- $root := index . 0 }}
 {{- $template := index . 1 }}
+{{- /* A section without content, as in `publisher:`, is null, and Helm removes it. */}}
+{{- range list "reader" "publisher" "dumps" "backfill" "doubt" "spark" }}
+{{- if not (hasKey $root.Values.config .) }}{{ $_ := set $root.Values.config . dict }}{{ end }}
+{{- end }}
 {{- range $name, $own := $root.Values.pipelines }}
 {{- $values := mergeOverwrite (deepCopy (omit $root.Values "pipelines")) (deepCopy ($own | default dict)) }}
 {{- $_ := set $values.config "name" (dig "config" "name" $name ($own | default dict)) }}
@@ -54,7 +58,7 @@ app.kubernetes.io/part-of: databus
 {{/* The image of a component. Parameters: root: the chart's context; name: the component's name */}}
 {{- define "databus.image" -}}
 {{- with .root.Values.image }}
-{{- $digest := get .digests $.name }}
+{{- $digest := get (.digests | default dict) $.name }}
 {{- with .registry }}{{ . }}/{{ end }}{{ .repository }}-{{ $.name }}
 {{- if $digest }}@{{ $digest }}{{ else }}:{{ .tag | default $.root.Chart.AppVersion }}{{ end }}
 {{- end }}
