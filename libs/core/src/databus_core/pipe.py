@@ -69,6 +69,16 @@ async def read_backlog(redis: Redis, pipeline: str) -> int | None:
     return None if appended is None or taken is None else appended - taken
 
 
+async def read_until(redis: Redis, pipeline: str) -> int | None:
+    """Return the time before which everything that was committed is in the stream or published; None: not known.
+
+    In µs since the epoch, by the reader's clock.
+    """
+    with redis_errors():
+        found = await cast(Awaitable["bytes | None"], redis.hget(names.generation_key(pipeline), "read_to"))
+    return int(found or 0) or None
+
+
 class _End:
     """What both ends of the pipe share: the connection, the keys and the functions."""
 
