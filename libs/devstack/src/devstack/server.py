@@ -21,6 +21,9 @@ VARIABLES: dict[Kind, tuple[str, str]] = {
     "postgresql": ("DEVSTACK_POSTGRESQL_URL", "postgresql://user:password@host:port"),
 }
 
+#: environment variable with the path of an existing Chromium to use
+CHROMIUM = "DEVSTACK_CHROMIUM"
+
 #: Called with a few words about the current step.
 Say = Callable[[str], None]
 
