@@ -5,9 +5,9 @@
 
 local LOST = { err = 'LOST the generation is gone, is claimed by another reader, or lacks an entry' }
 
-local function open(keys, args) -- args: token, start
+local function open(keys, args) -- args: token, start, published_to
   redis.call('DEL', keys[1], keys[2])
-  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0, 'largest', 0)
+  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0, 'largest', 0, 'published_to', args[3])
   return redis.status_reply('OK')
 end
 
@@ -49,10 +49,11 @@ local function backlog(keys, args) -- args: token, claim, read_to or '' if the r
   return tonumber(generation[3]) - tonumber(generation[4])
 end
 
-local function trim(keys, args) -- args: token, number of the first entry to keep, bytes of all entries before it
+-- args: token, number of the first entry to keep, bytes of all entries before it, published_to
+local function trim(keys, args)
   if redis.call('HGET', keys[1], 'token') ~= args[1] then return LOST end
   redis.call('XTRIM', keys[2], 'MINID', '=', (tonumber(args[2]) + 1) .. '-0')
-  redis.call('HSET', keys[1], 'taken', args[3])
+  redis.call('HSET', keys[1], 'taken', args[3], 'published_to', args[4])
   local generation = redis.call('HMGET', keys[1], 'largest', 'next', 'read_to')
   return { tonumber(generation[1]), tonumber(generation[2]), tonumber(generation[3] or 0) }
 end

@@ -78,6 +78,19 @@ async def read_backlog(redis: Redis, pipeline: str) -> int | None:
     return None if appended is None or taken is None else appended - taken
 
 
+async def read_moments(redis: Redis, pipeline: str) -> tuple[int, int]:
+    """Return the moments up to which everything that was committed was read, and was published; 0: not known.
+
+    In µs since the epoch, by the reader's clock.
+    """
+    with redis_errors():
+        found = await cast(
+            Awaitable["list[bytes | None]"], redis.hmget(names.generation_key(pipeline), ["read_to", "published_to"])
+        )
+    read_to, published_to = (int(value or 0) for value in found)
+    return read_to, published_to
+
+
 class _End:
     """What both ends of the pipe share: the connection, the keys and the functions."""
 
@@ -175,6 +188,8 @@ class PublisherEnd(_End):
     _largest = 0
     #: whether the last `take` read everything that was in the stream
     drained = False
+    #: everything that was committed before this moment is published, in µs since the epoch; 0: not known
+    published_to_us = 0
     #: how far the reader has read, as of the last trim
     read_to = ReadTo(0, 0)
 
@@ -186,7 +201,7 @@ class PublisherEnd(_End):
     async def open(self, progress: Progress) -> None:
         """Open a new generation at this progress, with an empty stream."""
         token = secrets.token_bytes(8)
-        await self._call("open", token, encode_progress(progress))
+        await self._call("open", token, encode_progress(progress), self.published_to_us)
         self._acceptance = Acceptance(token)
         self._trimmed = self._bytes = self._largest = 0
         self.read_to = ReadTo(0, 0)
@@ -218,7 +233,7 @@ class PublisherEnd(_End):
         """Remove these published entries, the stream's oldest. Raises GenerationLost if the generation has ended."""
         self._trimmed += len(entries)
         self._bytes += sum(len(entry.payload) for entry in entries)
-        answer = await self._call("trim", self._acceptance.token, self._trimmed, self._bytes)
+        answer = await self._call("trim", self._acceptance.token, self._trimmed, self._bytes, self.published_to_us)
         self._largest, appended, time_us = cast("tuple[int, int, int]", answer)
         self.read_to = ReadTo(appended, time_us)
 

@@ -22,6 +22,9 @@ VARIABLES: dict[Kind, tuple[str, str]] = {
     "prometheus": ("DEVSTACK_PROMETHEUS_URL", "http://host:port"),
 }
 
+#: environment variable with the path of an existing Chromium to use
+CHROMIUM = "DEVSTACK_CHROMIUM"
+
 #: Called with a few words about the current step.
 Say = Callable[[str], None]
 

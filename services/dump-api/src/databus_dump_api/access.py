@@ -1,7 +1,8 @@
 """Who may send requests under `/v1`: clients with an API key that has the scope, at a limited rate.
 
-Health, metrics and the OpenAPI document need no key. Without keys in the configuration every client may do everything,
-so dump-api then listens only on the loopback interface, unless `dumps.open` permits more.
+Health, metrics, the OpenAPI document and the files of the operations page need no key. Without keys in the
+configuration every client may do everything, so dump-api then listens only on the loopback interface, unless
+`dumps.open` permits more.
 """
 
 import re

@@ -6,6 +6,7 @@ for leases, once more after the dump is hidden. Whichever comes second sees the 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
@@ -169,6 +170,10 @@ class DumpManager:
         """End a lease. Raises UnknownLease."""
         if not await self._leases.release(dump, lease):
             raise UnknownLease(f"dump {dump} has no lease {lease}; it may have expired")
+
+    async def lease_counts(self) -> Counter[str]:
+        """Count the leases of each dump; downloads have some of their own."""
+        return await self._leases.counts()
 
     async def delete(self, dump: str) -> None:
         """Delete a dump and its files.

@@ -15,7 +15,7 @@ _PAUSE_SECONDS = 30.0
 async def show(dumps: DumpManager, leases: Leases) -> None:
     """Look and show, forever. Raises the errors of the storage and of `redis_errors`."""
     while True:
-        set_metrics(await dumps.newest_first(), await leases.count())
+        set_metrics(await dumps.newest_first(), (await leases.counts()).total())
         await asyncio.sleep(_PAUSE_SECONDS)
 
 

@@ -12,11 +12,16 @@ _PAUSE_US = 500_000
 class Marks:
     """Notes how far the reader had read at a number of entries, until these entries are in Kafka."""
 
-    def __init__(self) -> None:
+    def __init__(self, complete_us: int = 0) -> None:
+        """`complete_us`: the moment that was reached before, in µs since the epoch; 0: not known."""
         self._marks: deque[ReadTo] = deque()
+        self._complete_us = complete_us
 
-    def update(self, read_to: ReadTo, published: int) -> None:
-        """Note how far the reader has read, and how many of the generation's first entries are in Kafka."""
+    def update(self, read_to: ReadTo, published: int) -> int:
+        """Note how far the reader has read, and how many of the generation's first entries are in Kafka.
+
+        Return the moment, in µs since the epoch, up to which everything is in Kafka; 0: not known.
+        """
         complete = None
         if read_to.time_us and read_to.entries <= published:
             complete = read_to
@@ -26,4 +31,6 @@ class Marks:
         while self._marks and self._marks[0].entries <= published:
             complete = self._marks.popleft()
         if complete:
+            self._complete_us = complete.time_us
             FRESHNESS.complete(complete.time_us / 1e6)
+        return self._complete_us

@@ -137,12 +137,12 @@ async def _publish(
     With `until_idle`, return when the reader has ended and everything is committed. When cancelled, finish the current
     entries, and commit unless a source transaction is open then.
     """
-    last_entries, marks = time.monotonic(), Marks()
+    last_entries, marks = time.monotonic(), Marks(pipe.published_to_us)
     taking = asyncio.create_task(_take(pipe))
     try:
         while True:
             health.beat()
-            marks.update(pipe.read_to, publication.published)
+            pipe.published_to_us = marks.update(pipe.read_to, publication.published)
             entries, drained = await _next_entries(publication, taking)
             if not drained:
                 taking = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
