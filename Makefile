@@ -66,10 +66,20 @@ audit: $(PINNED) ## Look for known vulnerabilities of the images' Python package
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-chart: ## Lint and render the chart with the helm on PATH
-	@command -v helm >/dev/null || { echo "make chart: install helm 3.14 or later, it is not on PATH" >&2; exit 1; }
-	for values in charts/databus/ci/*.yaml; do \
-	  helm lint --strict charts/databus -f $$values; helm template databus charts/databus -f $$values >/dev/null; done
+chart: ## Lint, render and test the chart with Helm 4 and 3, and validate what it makes (HELMS=helm for one Helm)
+	@for tool in $(HELMS) helm-docs $(firstword $(KUBECONFORM)) $(firstword $(HELM_UNITTEST)); do command -v $$tool >/dev/null || \
+	  { echo "make chart: $$tool is not on PATH; it needs helm (4), helm3, kubeconform, helm-unittest and helm-docs" >&2; exit 1; }; done
+	for helm in $(HELMS); do for values in charts/databus/ci/*.yaml; do \
+	  $$helm lint --strict charts/databus -f $$values; \
+	  $$helm template databus charts/databus -f $$values | $(KUBECONFORM) $(KUBECONFORM_SKIP); done; done
+	$(HELM_UNITTEST) --strict charts/databus
+	helm-docs --chart-search-root charts/databus --dry-run 2>/dev/null | diff charts/databus/README.md - || \
+	  { echo "make chart: run helm-docs in charts/databus" >&2; exit 1; }
+HELMS ?= helm helm3
+HELM_UNITTEST ?= $(or $(shell command -v helm-unittest),helm unittest)
+KUBECONFORM ?= kubeconform -strict
+# kinds of other projects, of which Kubernetes has no schema
+KUBECONFORM_SKIP := -skip HTTPRoute,PodMonitor,PrometheusRule,ServiceMonitor,SparkApplication
 
 test-cluster: setup ## Run the sink on a Spark master with two workers, with a lake in a folder and on S3 (T="-k s3a")
 	$(BIN)/pytest tests/cluster $(T)

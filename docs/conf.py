@@ -10,6 +10,7 @@ NAVIGATION = {
     "README": {
         "Tutorials": ["docs/tutorial/first-pipeline", "docs/tutorial/first-replica", "docs/tutorial/*"],
         "How-to guides": ["docs/guide/tasks", "docs/guide/deploy", "docs/guide/*"],
+        "Operations": ["docs/operations/README", "docs/operations/*"],
         "Reference": ["docs/reference/*", "The Helm chart <charts/databus/README>", "libs/*/README"],
         "Explanation": ["docs/explanation/guarantees", "docs/explanation/path-of-a-row", "docs/explanation/*"],
         "Decisions": ["docs/adr/README"],

@@ -70,7 +70,7 @@ class Sink:
                 metrics = (await client.get(f"http://{self.listen}/metrics")).text
         except httpx.TransportError:
             return False
-        return re.search(r"^databus_sink_rows_total [1-9]", metrics, re.MULTILINE) is not None
+        return re.search(r"^databus_sink_rows_total{.*} [1-9]", metrics, re.MULTILINE) is not None
 
 
 @pytest.fixture(params=["file", "s3a"])

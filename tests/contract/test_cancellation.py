@@ -53,9 +53,9 @@ class SwallowingEnd(ReaderEnd):
 
     swallowing: Swallowing
 
-    async def append(self, payload: bytes) -> int:
+    async def append(self, payload: bytes, read_to_us: int = 0) -> int:
         await self.swallowing.wait()
-        return await super().append(payload)
+        return await super().append(payload, read_to_us)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def redis(redis_server: Server) -> AsyncIterator[Redis]:
 
 async def test_the_lease_is_released_although_its_renewal_swallows_a_cancellation(redis: Redis) -> None:
     lease = SwallowingLease(redis, names.leader_key(secrets.token_hex(4), "reader"), "first", 2.5 * RENEW)
-    async with asyncio.timeout(10), holding(lease, "reader", RENEW, Health()):
+    async with asyncio.timeout(10), holding(lease, "reader", RENEW, Health(), asyncio.Event().wait):
         swallowing = lease.swallowing = Swallowing()
         await swallowing.begun.wait()
     assert await lease.holder() is None

@@ -2,22 +2,32 @@
 
 import asyncio
 import secrets
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import httpx
 import pytest
 from redis.asyncio import Redis
 
 from contract.kubernetes_leases import NAMESPACE, LeaseApi, serving
-from databus_core import election, metrics, names
+from databus_core import election, names
 from databus_core.election import LeaderLease, holding
-from databus_core.errors import Fenced, InvalidSettings, KubernetesUnavailable, LeadershipLost, RedisUnavailable
+from databus_core.errors import (
+    Fenced,
+    InvalidSettings,
+    KafkaUnavailable,
+    KubernetesUnavailable,
+    LeadershipLost,
+    RedisUnavailable,
+)
 from databus_core.leases.kubernetes import KubernetesLease, connect_kubernetes
 from databus_core.leases.redis import RedisLease
+from databus_core.metrics.common import REGISTRY
 from databus_core.runtime import Health
 from devstack import Server
 from devstack.certificates import Authority
@@ -110,7 +120,20 @@ def account(tmp_path: Path, authority: Authority) -> Path:
 
 
 @pytest.fixture
-async def kubernetes_storage(account: Path, authority: Authority) -> AsyncIterator[KubernetesStorage]:
+def strict_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make clients as strict as in Python 3.13, which refuses the tests' authority: it lacks extensions."""
+    make = ssl.create_default_context
+
+    def strict(*args: Any, **kwargs: Any) -> ssl.SSLContext:
+        context = make(*args, **kwargs)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+
+
+@pytest.fixture
+async def kubernetes_storage(account: Path, authority: Authority, strict_tls: None) -> AsyncIterator[KubernetesStorage]:
     server = LeaseApi("first")
     async with serving(server, authority.issue("kubernetes")) as url, connect_kubernetes(url, account) as client:
         yield KubernetesStorage(server, client)
@@ -128,6 +151,9 @@ class Replica(Health):
         super().__init__()
         self.lease = lease
         self.stands_by, self.works, self.leave = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        #: set while the replica can reach what it depends on
+        self.reachable = asyncio.Event()
+        self.reachable.set()
         self.began = self.ended = 0.0
         self.task = asyncio.create_task(self._run())
 
@@ -135,14 +161,22 @@ class Replica(Health):
         super().stand_by(reason)
         self.stands_by.set()
 
+    async def reach(self) -> None:
+        if not self.reachable.is_set():
+            raise KafkaUnavailable("no broker answers")
+
     async def _run(self) -> None:
-        async with holding(self.lease, "reader", RENEW, self):
+        async with holding(self.lease, "reader", RENEW, self, self.reach):
             self.began = monotonic()
             self.works.set()
             try:
                 await self.leave.wait()
             finally:
                 self.ended = monotonic()
+
+
+async def reach() -> None:
+    """Reach what the work depends on: nothing."""
 
 
 Start = Callable[[str | LeaderLease], Replica]
@@ -160,7 +194,7 @@ async def start(storage: Storage) -> AsyncIterator[Start]:
     yield start
     for replica in replicas:
         replica.task.cancel()
-        with suppress(asyncio.CancelledError, LeadershipLost):
+        with suppress(asyncio.CancelledError, LeadershipLost, KafkaUnavailable):
             await replica.task
 
 
@@ -189,7 +223,23 @@ async def test_a_standby_is_ready_and_names_the_active_replica(start: Start) -> 
     second = start("second")
     await second.stands_by.wait()
     assert (second.ready, second.reason) == (True, "standby: first is the active reader")
-    assert metrics.LEADER.labels("reader")._value.get() == 1
+    assert REGISTRY.get_sample_value("databus_leader", {"role": "reader"}) == 1
+
+
+async def test_a_standby_that_has_not_reached_what_it_depends_on_is_not_ready(start: Start) -> None:
+    first = start("first")
+    await first.works.wait()
+    second = start("second")
+    second.reachable.clear()
+    with pytest.raises(KafkaUnavailable):
+        await second.task
+    assert not second.ready
+    third = start("third")
+    await third.stands_by.wait()
+    third.reachable.clear()  # what was reached once may be away: that does not concern a standby
+    await asyncio.wait({third.task}, timeout=RENEW)
+    assert third.ready
+    assert not third.task.done()
 
 
 async def test_a_replica_stays_active_while_it_renews_its_lease(start: Start) -> None:
@@ -273,7 +323,7 @@ async def test_work_that_swallows_cancellations_is_cancelled_until_it_ends(
     monkeypatch.setattr(election, "_LEAVE_SECONDS", 0.1)
     cancellations = 0
     with pytest.raises(LeadershipLost):
-        async with asyncio.timeout(20), holding(storage.lease("first"), "reader", RENEW, Health()):
+        async with asyncio.timeout(20), holding(storage.lease("first"), "reader", RENEW, Health(), reach):
             await storage.forget()
             await storage.lease("other").take()
             while True:
@@ -309,7 +359,7 @@ async def test_a_lease_that_was_acquired_too_late_is_released_before_work_begins
 async def test_a_fatal_error_of_a_deposed_replica_is_a_lost_leadership(storage: Storage) -> None:
     """The successor causes the error: Kafka fences the old producer, and the database closes the old connection."""
     with pytest.raises(LeadershipLost, match="another replica may be active now"):
-        async with holding(storage.lease("first"), "publisher", RENEW, Health()):
+        async with holding(storage.lease("first"), "publisher", RENEW, Health(), reach):
             await storage.forget()
             await storage.lease("other").take()
             raise Fenced("another producer")
@@ -317,7 +367,7 @@ async def test_a_fatal_error_of_a_deposed_replica_is_a_lost_leadership(storage: 
 
 async def test_a_fatal_error_of_the_active_replica_is_raised_unchanged(storage: Storage) -> None:
     with pytest.raises(Fenced):
-        async with holding(storage.lease("first"), "publisher", RENEW, Health()):
+        async with holding(storage.lease("first"), "publisher", RENEW, Health(), reach):
             raise Fenced("a producer of another pipeline")
     assert await storage.lease("").holder() is None
 

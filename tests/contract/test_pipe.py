@@ -13,7 +13,7 @@ from databus_binlog import Position
 from databus_core import names
 from databus_core.errors import GenerationLost, RedisUnavailable
 from databus_core.events import Heartbeat
-from databus_core.pipe import PublisherEnd, ReaderEnd
+from databus_core.pipe import PublisherEnd, ReaderEnd, ReadTo
 from databus_core.progress import Progress
 from databus_core.runtime import Health
 from databus_reader.entries import EntryWriter
@@ -77,6 +77,29 @@ async def test_trimming_published_entries_keeps_those_that_were_taken_after_them
     assert await reader.backlog() == 3
     await publisher.trim(ahead)
     assert await reader.backlog() == 0
+
+
+async def test_the_publisher_learns_up_to_when_the_database_is_in_the_stream_and_in_how_many_entries(
+    publisher: PublisherEnd, reader: ReaderEnd
+) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    async with EntryWriter(reader, 2**20, Health()) as entries:
+        entries.has_read_to(1000)
+        await entries.write([Heartbeat("", "binlog.000002", 4711, 0)])
+        await entries.flush()
+        await eventually(reader.backlog)
+        await publisher.trim()
+        assert publisher.read_to == ReadTo(entries=1, time_us=1000)
+        entries.has_read_to(2000)  # the database has nothing else
+        await entries.report()
+        await publisher.trim()
+        assert publisher.read_to == ReadTo(1, 2000)
+        await entries.write([Heartbeat("", "binlog.000002", 4712, 0)])
+        entries.has_read_to(3000)
+        await entries.report()
+        await publisher.trim()
+        assert publisher.read_to == ReadTo(1, 2000), "what was read later is not in the stream yet"
 
 
 async def test_the_refusal_of_the_last_entry_is_raised_by_a_flush(publisher: PublisherEnd, reader: ReaderEnd) -> None:

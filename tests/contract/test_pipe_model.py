@@ -56,11 +56,11 @@ def steps(rng: random.Random) -> list[Step]:
         count = rng.choice((count, count + 1, 0))
         return rng.choice(
             [
-                Step("open", (token, b"start")),
+                Step("open", (token, b"start", rng.randrange(20))),
                 Step("claim", (claim,)),
-                *[Step("append", (token, claim, number, rng.randbytes(rng.randrange(9))))] * 5,
-                Step("backlog", (token, claim)),
-                Step("trim", (token, number, rng.randrange(20))),
+                *[Step("append", (token, claim, number, rng.randbytes(rng.randrange(9)), rng.randrange(20)))] * 5,
+                Step("backlog", (token, claim, rng.choice((b"", 20)))),
+                Step("trim", (token, number, rng.randrange(20), rng.randrange(20))),
                 *[Step("xread", (f"{number}-0", rng.randrange(1, 4)))] * 2,
                 Step("save", ()),
                 Step("restore", ()),
@@ -68,7 +68,7 @@ def steps(rng: random.Random) -> list[Step]:
             ]
         )
 
-    return [Step("open", (b"g1", b"start")), Step("claim", (b"r1",)), *(step() for _ in range(60))]
+    return [Step("open", (b"g1", b"start", 0)), Step("claim", (b"r1",)), *(step() for _ in range(60))]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -96,10 +96,10 @@ async def create_topic(kafka: Server, topic: str, partitions: int = 1) -> None:
     await admin.close()
 
 
-async def produce(kafka: Server, topic: str, *values: bytes, partition: int = 0) -> None:
+async def produce(kafka: Server, topic: str, *values: bytes, key: bytes = b"key", partition: int = 0) -> None:
     async with AIOKafkaProducer(bootstrap_servers=kafka.url) as producer:
         for value in values:
-            await producer.send_and_wait(topic, value, key=b"key", partition=partition)
+            await producer.send_and_wait(topic, value, key=key, partition=partition)
 
 
 @asynccontextmanager

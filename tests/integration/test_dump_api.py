@@ -18,7 +18,7 @@ from common.connections import Execute
 from common.pipelines import MakePipeline, RunService
 from common.waiting import eventually
 from databus_core.manifest import Manifest, State
-from databus_core.metrics import DUMP_DOWNLOADS
+from databus_core.metrics import dumps as metrics
 from databus_core.names import dump_deletion_key, lease_key
 from databus_core.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
@@ -126,10 +126,10 @@ async def test_a_downloaded_file_matches_its_manifest(api: Api, schema: str, exe
     assert answer.headers["ETag"] == f'"{file["sha256"]}"'
     assert hashlib.sha256(answer.content).hexdigest() == file["sha256"]
     assert int(answer.headers["Content-Length"]) == file["bytes"] == len(answer.content)
-    downloads = DUMP_DOWNLOADS.collect()
+    downloads = metrics.DOWNLOADS.collect()
     head = await api.head(path_of(manifest, file["name"]))
     assert (head.status_code, head.content) == (200, b"")
-    assert DUMP_DOWNLOADS.collect() == downloads
+    assert metrics.DOWNLOADS.collect() == downloads
     assert head.headers == answer.headers
     rest = await api.get(path_of(manifest, file["name"]), headers={"Range": "bytes=5-"})
     assert (rest.status_code, rest.content) == (206, answer.content[5:])

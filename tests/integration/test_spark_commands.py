@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from prometheus_client import REGISTRY
 
 from common.spark import leaves_sockets
 from common.waiting import cancelled, eventually
 from databus_core.errors import DumpRefused, UsageError
 from databus_core.log_events import LogEvent
 from databus_core.manifest import State
+from databus_core.metrics.sink import REGISTRY
 from databus_core.settings import Maintain
 from databus_spark.folder import Folder
 from databus_spark_sink import service

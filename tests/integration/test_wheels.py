@@ -31,7 +31,7 @@ def uv(*arguments: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel of each library but devstack, and of the reader."""
+    """Build a wheel of each library but devstack, of the reader and of dump-api."""
     folder = tmp_path_factory.mktemp("wheels")
 
     def build(member: Path) -> None:
@@ -41,7 +41,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
         uv("build", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder, copy)
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(build, [*LIBRARIES, ROOT / "services" / "reader"]))
+        list(pool.map(build, [*LIBRARIES, ROOT / "services" / "reader", ROOT / "services" / "dump-api"]))
     return folder
 
 
@@ -146,3 +146,9 @@ def test_wheels_hold_no_sources_of_compiled_modules(wheels: Path) -> None:
     assert any(name.startswith("databus_binlog/decoder.") and name.endswith(".so") for name in names)
     assert not [name for name in names if name.endswith((".cpp", ".hpp", ".pxd", ".pxi", ".pyx"))]
     assert {name.partition("/")[0] for name in names if name.endswith("/py.typed")} >= {"databus", "databus_binlog"}
+
+
+def test_the_wheel_of_dump_api_has_the_operations_page(wheels: Path) -> None:
+    [wheel] = wheels.glob("databus_dump_api-*.whl")
+    folder = ROOT / "services" / "dump-api" / "src"
+    assert {str(file.relative_to(folder)) for file in folder.glob("databus_dump_api/page/*")} <= {*list_files(wheel)}

@@ -1,6 +1,14 @@
 """`make docs`: write the generated parts of docs."""
 
-from reference import decisions, logs, rest, settings
+from reference import chart, dashboards, decisions, logs, metrics, rest, settings
 
-for path, text in [*settings.pages(), logs.page(), rest.page(), decisions.page()]:
+for path, text in [
+    *settings.pages(),
+    logs.page(),
+    metrics.page(),
+    rest.page(),
+    decisions.page(),
+    chart.page(),
+    *dashboards.pages(),
+]:
     path.write_text(text)

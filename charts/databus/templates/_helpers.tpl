@@ -1,3 +1,24 @@
+{{/*
+Renders a template for every pipeline: for each of the value `pipelines`, whose values replace those of the release, or once for the
+release itself. Parameters: a list of the chart's context and the template's name
+*/}}
+{{- define "databus.eachPipeline" -}}
+{{- $root := index . 0 }}
+{{- $template := index . 1 }}
+{{- /* A section without content, as in `publisher:`, is null, and Helm removes it. */}}
+{{- range list "reader" "publisher" "dumps" "backfill" "doubt" "spark" }}
+{{- if not (hasKey $root.Values.config .) }}{{ $_ := set $root.Values.config . dict }}{{ end }}
+{{- end }}
+{{- range $name, $own := $root.Values.pipelines }}
+{{- $values := mergeOverwrite (deepCopy (omit $root.Values "pipelines")) (deepCopy ($own | default dict)) }}
+{{- $_ := set $values.config "name" (dig "config" "name" $name ($own | default dict)) }}
+---
+{{ include $template (merge (dict "Values" $values "pipeline" $name) (pick $root "Release" "Chart" "Capabilities" "Files")) }}
+{{- else }}
+{{- include $template $root }}
+{{- end }}
+{{- end }}
+
 {{- define "databus.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" }}
 {{- end }}
@@ -6,12 +27,16 @@
 {{- define "databus.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride }}
 {{- $default := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
-{{- default $default .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- $pipeline := ternary "" (printf "-%s" .pipeline) (empty .pipeline) }}
+{{- default $default .Values.fullnameOverride | trunc (int (sub 52 (len $pipeline))) | trimSuffix "-" }}{{ $pipeline }}
 {{- end }}
 
 {{- define "databus.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "databus.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- with .pipeline }}
+databus/pipeline: {{ . | quote }}
+{{- end }}
 {{- end }}
 
 {{- define "databus.labels" -}}
@@ -33,7 +58,9 @@ app.kubernetes.io/part-of: databus
 {{/* The image of a component. Parameters: root: the chart's context; name: the component's name */}}
 {{- define "databus.image" -}}
 {{- with .root.Values.image }}
-{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}-{{ $.name }}:{{ .tag | default $.root.Chart.AppVersion }}
+{{- $digest := get (.digests | default dict) $.name }}
+{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}-{{ $.name }}
+{{- if $digest }}@{{ $digest }}{{ else }}:{{ .tag | default $.root.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
 
@@ -42,23 +69,15 @@ The Secrets that every pod mounts, each in /run/secrets/<name>: all its keys as 
 */}}
 {{- define "databus.secrets" -}}
 - {name: databus, secret: {{ include "databus.secretName" . | quote }}, key: {{ .Values.sourcePassword.secretKey | quote }}}
-{{- with .Values.sourceTls.secretName }}
-- {name: databus-tls, secret: {{ quote . }}}
+{{- range $name, $value := dict "databus-redis" .Values.redisPassword "databus-kafka" .Values.kafkaPassword "databus-dump-api" .Values.dumpApiKey }}
+{{- with $value.secretName }}
+- {name: {{ $name }}, secret: {{ quote . }}, key: {{ quote $value.secretKey }}}
 {{- end }}
-{{- if .Values.redisPassword.secretName }}
-- {name: databus-redis, secret: {{ quote .Values.redisPassword.secretName }}, key: {{ quote .Values.redisPassword.secretKey }}}
 {{- end }}
-{{- with .Values.redisTls.secretName }}
-- {name: databus-redis-tls, secret: {{ quote . }}}
+{{- range $name, $value := dict "databus-tls" .Values.sourceTls "databus-redis-tls" .Values.redisTls "databus-kafka-tls" .Values.kafkaTls }}
+{{- with $value.secretName }}
+- {name: {{ $name }}, secret: {{ quote . }}}
 {{- end }}
-{{- if .Values.kafkaPassword.secretName }}
-- {name: databus-kafka, secret: {{ quote .Values.kafkaPassword.secretName }}, key: {{ quote .Values.kafkaPassword.secretKey }}}
-{{- end }}
-{{- with .Values.kafkaTls.secretName }}
-- {name: databus-kafka-tls, secret: {{ quote . }}}
-{{- end }}
-{{- if .Values.dumpApiKey.secretName }}
-- {name: databus-dump-api, secret: {{ quote .Values.dumpApiKey.secretName }}, key: {{ quote .Values.dumpApiKey.secretKey }}}
 {{- end }}
 {{- end }}
 
@@ -75,47 +94,4 @@ name: the component's name
 {{- $plain = ternary $plain (printf "%s-%s" $plain (sha256sum $pipeline | trunc 8)) (eq $plain $pipeline) }}
 {{- printf "databus-%s-%s" $plain .name }}
 {{- end }}
-{{- end }}
-
-{{/* The content of databus.yaml: the settings that the chart makes, overridden by the value `config`. */}}
-{{- define "databus.config" -}}
-{{- $own := dict
-  "source" (dict "password_file" "/run/secrets/databus/password")
-  "reader" (dict "listen" "0.0.0.0:9101")
-  "publisher" (dict "listen" "0.0.0.0:9102")
-  "dumps" (dict "listen" "0.0.0.0:8080" "storage" "file:///var/lib/databus/dumps")
-  "spark" (dict "listen" "0.0.0.0:9103")
-}}
-{{- if eq .Values.sparkSink.mode "local" }}
-  {{- $_ := set $own.spark "lake" "file:///var/lib/databus/lake" }}
-{{- else if .Values.sparkSink.enabled }}
-  {{- $_ := mergeOverwrite $own.spark (include "databus.sparkOnKubernetes" . | fromYaml) }}
-{{- end }}
-{{- if .Values.redisPassword.secretName }}
-  {{- $_ := set $own "redis" (dict "password_file" "/run/secrets/databus-redis/password") }}
-{{- end }}
-{{- if .Values.kafkaPassword.secretName }}
-  {{- $file := "/run/secrets/databus-kafka/password" }}
-  {{- $mechanism := dig "sasl" "mechanism" "" .Values.config.kafka }}
-  {{- if not $mechanism }}
-    {{- fail "kafkaPassword is set, but config.kafka.sasl is not: set config.kafka.sasl.mechanism, or remove kafkaPassword" }}
-  {{- end }}
-  {{- $sasl := ternary (dict "oauth" (dict "client_secret_file" $file)) (dict "password_file" $file) (eq $mechanism "OAUTHBEARER") }}
-  {{- $_ := set $own "kafka" (dict "sasl" $sasl) }}
-{{- end }}
-{{- $config := deepCopy .Values.config }}
-{{- if .Values.dumpApiKey.secretName }}
-  {{- $file := "/run/secrets/databus-dump-api/password" }}
-  {{- $key := dict "name" "databus" "scopes" (list "read" "write") "key_file" $file }}
-  {{- $_ := set $own.dumps "api_key_file" $file }}
-  {{- $_ := set $config.dumps "api_keys" (prepend ($config.dumps.api_keys | default list) $key) }}
-{{- else if and .Values.dumpApi.enabled (not (or $config.dumps.open $config.dumps.api_keys)) }}
-  {{- fail "dumpApi needs a key, or every pod of the cluster could read all published rows: set dumpApiKey.secretName to a Secret with a key of your choice, or config.dumps.open: true if a NetworkPolicy protects the port" }}
-{{- end }}
-{{- if .Values.dumpApi.enabled }}
-  {{- $_ := set $own.dumps "url" (printf "http://%s-dump-api:8080" (include "databus.fullname" .)) }}
-{{- else if and .Values.sparkSink.enabled (not .Values.config.dumps.url) }}
-  {{- fail "sparkSink needs a dump API, because it first loads a dump: enable dumpApi, or set config.dumps.url to the address of another one" }}
-{{- end }}
-{{- toYaml (mergeOverwrite $own $config) }}
 {{- end }}

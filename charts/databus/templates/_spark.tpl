@@ -29,34 +29,19 @@ conf:
 {{- define "databus.executor" -}}
 metadata:
   labels:
-    {{- include "databus.labels" . | nindent 4 }}
+    {{- include "databus.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: spark-executor
-  {{- with .Values.podAnnotations }}
+  {{- with merge (dict) (.Values.sparkSink.podAnnotations | default dict) .Values.podAnnotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  {{- with .Values.imagePullSecrets }}
-  imagePullSecrets:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "databus.podSpec" . | nindent 2 }}
   serviceAccountName: {{ include "databus.serviceAccountName" . }}
   automountServiceAccountToken: false
-  enableServiceLinks: false
-  securityContext:
-    runAsNonRoot: true
-    runAsUser: 10001
-    runAsGroup: 10001
-    fsGroup: 10001
-    seccompProfile:
-      type: RuntimeDefault
   containers:
     - name: spark-kubernetes-executor
-      securityContext:
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities:
-          drop: [ALL]
+      {{- include "databus.containerSecurity" . | nindent 6 }}
       volumeMounts:
         - name: tmp
           mountPath: /tmp
@@ -67,16 +52,5 @@ spec:
       emptyDir: {}
     - name: work
       emptyDir: {}
-  {{- with .Values.nodeSelector }}
-  nodeSelector:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.tolerations }}
-  tolerations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.affinity }}
-  affinity:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "databus.scheduling" (dict "root" . "values" .Values.sparkSink) | nindent 2 }}
 {{- end }}

@@ -28,7 +28,7 @@ spec:
     {{- end }}
   driver:
     cores: 1
-    memory: {{ get $conf "spark.driver.memory" | default "1g" }}
+    memory: {{ get $conf "spark.driver.memory" | default .Values.sparkSink.driver.memory }}
     serviceAccount: {{ $.account }}
     template:
       {{- $container := dict "container" "spark-kubernetes-driver" "values" (omit $.values "resources") }}

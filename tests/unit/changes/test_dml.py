@@ -1,11 +1,11 @@
 """DML that is logged as a statement, if club.member and all tables of shop except audit are captured."""
 
 import pytest
-from prometheus_client import REGISTRY
 
 from databus_changes.doubts import stop
 from databus_changes.statements import StatementReader
 from databus_core.errors import StatementFormat
+from databus_core.metrics.reader import REGISTRY
 from unit.changes.statement_samples import NOTHING, SOURCE, logged, no_tables, published
 
 

@@ -11,9 +11,9 @@ import pytest
 from aiokafka import TopicPartition
 
 from databus_cli import deadletter
-from databus_cli.deadletter.letters import Letter, Letters
 from databus_core.dead_letters import DeadLetter
 from databus_core.errors import PoisonError
+from databus_core.kafka_dead_letters import Letter, Letters
 from databus_core.settings import Settings
 
 PARTITION = TopicPartition("databus.deadletter.p", 0)

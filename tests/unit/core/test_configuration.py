@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import pytest
 import yaml
@@ -14,29 +14,13 @@ from common.compose_file import compose_file
 from databus_core.errors import InvalidSettings
 from databus_core.settings import Settings, load
 from databus_core.settings.rules import Condition, Rule
+from reference import chart
 from reference import settings as reference
 
 _ROOT = Path(__file__).parents[3]
 _CHART = _ROOT / "charts" / "databus"
 _SCHEMA: dict[str, Any] = json.loads((_CHART / "values.schema.json").read_text())
 
-#: settings that cannot be set in the chart's `config`, in addition to those that its template always sets
-_NOT_IN_CHART = {
-    "source.password",  # comes from a Secret, see sourcePassword
-    "redis.password",  # see redisPassword
-    "redis.password_file",
-    "redis.tls.key_password",  # see redisTls
-    "kafka.sasl.password",  # see kafkaPassword
-    "kafka.sasl.password_file",
-    "kafka.sasl.oauth.client_secret",
-    "kafka.sasl.oauth.client_secret_file",
-    "kafka.tls.key_password",  # see kafkaTls
-    "publisher.salt",  # comes from a Secret, see env
-    "publisher.salt_file",
-    "dumps.api_key",  # see dumpApiKey
-    "dumps.api_key_file",
-    "spark.jars",  # in the image
-}
 _SETTINGS = {setting.key: setting.field for setting in reference.settings_of(Settings)}
 _RULE = {setting.key: setting.field for setting in reference.settings_of(Rule)}
 _CONDITION = {setting.key: setting.field for setting in reference.settings_of(Condition)}
@@ -77,7 +61,7 @@ def resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return _SCHEMA["definitions"][name] if name else schema
 
 
-_CHART_SETTINGS = dict(in_chart(_SCHEMA["properties"]["config"]))
+_CHART_SETTINGS = dict(in_chart(_SCHEMA["definitions"]["config"]))
 _CHART_RULE = dict(in_chart(_SCHEMA["definitions"]["rule"]))
 _CHART_CONDITION = dict(in_chart(_CHART_RULE["where"]["items"]))
 
@@ -86,14 +70,9 @@ def kind_of(key: str) -> str:
     return reference.kind_of(_SETTINGS[key].annotation, _SETTINGS[key].title)
 
 
-def set_by_chart() -> set[str]:
-    """The keys of databus.yaml that the chart's template always sets."""
-    template = (_CHART / "templates" / "_helpers.tpl").read_text()
-    sections = re.findall(r'^  "(\w+)" \(dict (.*)\)$', template, re.M)
-    return {f"{section}.{key}" for section, keys in sections for key in re.findall(r'"(\w+)" "[^"]*"', keys)}
-
-
-@pytest.mark.parametrize(("path", "text"), reference.pages(), ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(
+    ("path", "text"), [*reference.pages(), chart.page()], ids=lambda value: getattr(value, "name", "")
+)
 def test_the_reference_is_generated_from_the_models(path: Path, text: str) -> None:
     assert path.read_text() == text, "run `make docs`"
 
@@ -117,26 +96,20 @@ def test_the_reference_links_settings_to_sections_that_exist() -> None:
 
 
 def test_the_chart_accepts_every_setting_that_it_neither_sets_itself_nor_excludes() -> None:
-    own = set_by_chart()
-    assert "dumps.storage" in own
-    own.remove("dumps.storage")  # a value in S3 replaces the chart's own
-    assert own <= _SETTINGS.keys()
-    assert _CHART_SETTINGS.keys() == _SETTINGS.keys() - own - _NOT_IN_CHART
+    assert _CHART_SETTINGS.keys() == _SETTINGS.keys() - chart.NOT_IN_CHART
     assert _CHART_RULE.keys() == _RULE.keys()
     assert _CHART_CONDITION.keys() == _CONDITION.keys()
 
 
-@pytest.mark.parametrize(("chart", "fields"), [(_CHART_SETTINGS, _SETTINGS), (_CHART_RULE, _RULE)], ids=["all", "rule"])
-def test_the_chart_accepts_the_choices_of_the_models(
-    chart: dict[str, Mapping[str, Any]], fields: dict[str, Any]
-) -> None:
-    choices = {key: set(get_args(field.annotation)) for key, field in fields.items() if is_choice(field.annotation)}
-    assert {key: set(schema["enum"]) for key, schema in chart.items() if "enum" in schema} == choices
-    assert choices
-
-
-def is_choice(annotation: Any) -> bool:
-    return get_origin(annotation) is Literal
+@pytest.mark.parametrize("service", ["reader", "publisher", "dump-api", "spark-sink"])
+def test_the_chart_gives_each_service_the_sections_that_it_reads(service: str) -> None:
+    template = (_CHART / "templates" / "_config.tpl").read_text()
+    read = yaml.safe_load(template.split('define "databus.read" -}}')[1].split("{{- end")[0])[service]
+    code = "".join(file.read_text() for file in (_ROOT / "services" / service / "src").rglob("*.py"))
+    sections = set(re.findall(r"settings\.(\w+)", code)) & Settings.model_fields.keys()
+    assert sections <= {*read["all"], *read.get("only", ()), *read.get("without", ())}
+    keys = {f"{section}.{key}" for section, keys in (read["only"] | read.get("without", {})).items() for key in keys}
+    assert all(any(key.startswith(each) for key in _SETTINGS) for each in keys)
 
 
 @pytest.mark.parametrize("key", [key for key in _CHART_SETTINGS if kind_of(key) in _SAMPLES])

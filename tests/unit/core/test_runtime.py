@@ -18,7 +18,7 @@ from databus_reader import service as reader
 
 async def test_a_service_is_alive_while_its_work_takes_steps() -> None:
     health = Health()
-    app = httpx.ASGITransport(Starlette(routes=health_routes(health)))
+    app = httpx.ASGITransport(Starlette(routes=health_routes(health, "reader", "shop")))
     async with httpx.AsyncClient(transport=app, base_url="http://service") as client:
         assert (await client.get("/healthz")).status_code == 200
         health.down("Kafka is unavailable")

@@ -80,6 +80,14 @@ async def test_health_metrics_and_docs_need_no_key(keys: list[dict[str, Any]]) -
             assert (await api.get(path)).json() == "nobody"
 
 
+async def test_without_keys_a_page_of_another_site_changes_nothing_in_the_name_of_its_visitor() -> None:
+    async with client() as api:
+        for site, status in ("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200):
+            answer = await api.post("/v1/dumps/d/cancel", headers={"Sec-Fetch-Site": site})
+            assert answer.status_code == status, site
+        assert (await api.get("/v1/dumps", headers={"Sec-Fetch-Site": "cross-site"})).status_code == 200
+
+
 async def test_a_client_that_sends_too_many_requests_is_told_when_to_go_on(keys: list[dict[str, Any]]) -> None:
     async with client(api_keys=keys, requests_per_second=1) as api:
         headers = {"Authorization": f"Bearer {READ}"}

@@ -58,7 +58,7 @@ class Parts:
         self.to_insert: list[str] = []
         self.windows: list[Window] = []
         self.flushed = 0
-        self.rows = self.transactions = 0
+        self.rows = self.transactions = self.time_us = 0
         self.error_at = 0
         self.published: list[Any] = []
         self.own = self.prepared = self.reached = self
@@ -110,7 +110,7 @@ class Parts:
     def holding(self) -> list[Window]:
         return [window for window in self.windows if window.holds_stream]
 
-    # the entries, the pipe and the switching
+    # the entries and the switching
     async def write(self, events: Iterable[Any]) -> None:
         self.sent += events
 
@@ -120,8 +120,11 @@ class Parts:
     async def wait_until_published(self) -> None:
         self.published = list(self.sent)
 
-    async def backlog(self) -> int:
-        return 0
+    def has_read_to(self, time_us: int) -> None:
+        return None
+
+    async def report(self) -> None:
+        return None
 
     async def follow(self, events: list[Any]) -> list[Any]:
         """As without cascading foreign keys."""
@@ -134,7 +137,7 @@ class Parts:
 async def run(story: Callable[[Parts, Source], Any], *, until_idle: bool = False, follow: bool = True) -> Parts:
     parts, source = Parts(), Source()
     of: Any = parts
-    forwarding = Forwarding(source, of, of, of, of, of, of, Health())  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0)  # type: ignore[arg-type]
     task = asyncio.create_task(forwarding.run(until_idle=until_idle, follow=follow))
     await story(parts, source)
     if not (until_idle and follow):
@@ -167,7 +170,7 @@ async def test_what_precedes_an_error_is_published_before_it_is_raised() -> None
     parts, source = Parts(), Source()
     parts.error_at = 4
     of: Any = parts
-    forwarding = Forwarding(source, of, of, of, of, of, of, Health())  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0)  # type: ignore[arg-type]
     source.add(event(2), event(4))
     with pytest.raises(FatalError):
         await forwarding.run(until_idle=False, follow=True)

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from prometheus_client import REGISTRY
 
+from databus_core.metrics.reader import REGISTRY
 from databus_reader.open_transactions import OpenTransactions
 
 OLD, YOUNG = "X'31',X'',1", "X'32',X'',1"

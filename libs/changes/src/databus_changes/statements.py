@@ -10,10 +10,10 @@ from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.doubts import OnDoubt
 from databus_changes.tables import CapturedTables, Rename, TableName, moves
 from databus_changes.tracker import TableTracker
-from databus_core import metrics
 from databus_core.events import Action, full_name
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import reader as metrics
 
 log = get_logger(__name__)
 

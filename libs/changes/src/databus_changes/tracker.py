@@ -21,12 +21,12 @@ from databus_changes.matching import (
 )
 from databus_changes.table_maps import readable, table_of
 from databus_changes.tables import TableName
-from databus_core import metrics
 from databus_core.errors import CannotApply
 from databus_core.events import SchemaDefinition, Table, full_name
 from databus_core.kafka_history import SchemaHistory
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import reader as metrics
 
 log = get_logger(__name__)
 

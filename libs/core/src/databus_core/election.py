@@ -15,23 +15,26 @@ but the newest.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import cast
+from typing import TypeAlias, cast
 
 from redis.asyncio import Redis
 
-from databus_core import metrics
 from databus_core.cancellation import raise_if_cancelled
 from databus_core.errors import DatabusError, FatalError, LeadershipLost
 from databus_core.leases import LeaderLease, Role, open_lease
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import publisher, reader
+from databus_core.metrics.common import LEADER
 from databus_core.runtime import Health
 from databus_core.settings import Election
 
 log = get_logger(__name__)
+
+Reach: TypeAlias = Callable[[], Awaitable[object]]
 
 #: time without a renewal after which the work is cancelled, in units of `renew`
 _DEADLINE = 2.0
@@ -39,6 +42,8 @@ _DEADLINE = 2.0
 _ATTEMPT = 0.5
 #: pause of a standby between its attempts, and of the holder after a failed renewal, in units of `renew`
 _POLL = 0.2
+
+_FRESHNESS = {"reader": reader.FRESHNESS, "publisher": publisher.FRESHNESS}
 
 #: timeout for reading or releasing the lease after the work has ended
 _RELEASE_SECONDS = 2.0
@@ -50,37 +55,45 @@ _SUSPENDED = "this process was suspended or blocked"
 
 
 @asynccontextmanager
-async def leading(election: Election, pipeline: str, role: Role, redis: Redis, health: Health) -> AsyncIterator[None]:
+async def leading(
+    election: Election, pipeline: str, role: Role, redis: Redis, health: Health, reach: Reach
+) -> AsyncIterator[None]:
     """Stand by until no other replica is active, then run the block.
 
+    A standby is ready when `reach` has returned once: it reaches what the work depends on, or raises a DatabusError.
     If the lease is lost during the block, the block is cancelled and LeadershipLost is raised. LeadershipLost also
     replaces a FatalError of the block, if another replica may be active.
     """
-    async with open_lease(election, pipeline, role, redis) as lease, holding(lease, role, election.renew, health):
+    async with (
+        open_lease(election, pipeline, role, redis) as lease,
+        holding(lease, role, election.renew, health, reach),
+    ):
         yield
 
 
 @asynccontextmanager
-async def holding(lease: LeaderLease, role: Role, renew: float, health: Health) -> AsyncIterator[None]:
+async def holding(lease: LeaderLease, role: Role, renew: float, health: Health, reach: Reach) -> AsyncIterator[None]:
     """Do what `leading` does, with this lease. It is renewed every `renew` seconds, and valid for 2.5 times as long."""
-    leader = metrics.LEADER.labels(role)
+    leader = LEADER.labels(role)
     try:
-        deadline = await _acquire(lease, role, renew, health)
-        health.down(f"becoming the active {role}")
-        leader.set(1)
-        async with _Term(lease, renew, deadline):
+        deadline = await _acquire(lease, role, renew, health, reach)
+        health.take_over(role)
+        _FRESHNESS[role].begin()
+        term = _Term(lease, renew, deadline)
+        leader.set_function(lambda: term.holds)
+        async with term:
             yield
     finally:
-        leader.set(0)
+        leader.set_function(lambda: 0)
         with suppress(DatabusError, TimeoutError):
             async with asyncio.timeout(_RELEASE_SECONDS):
                 await lease.release()
 
 
-async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health) -> float:
+async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health, reach: Reach) -> float:
     """Stand by until we hold the lease. Returns the deadline for the next renewal, on the event loop's clock.
 
-    Raises LeadershipLost if that deadline has passed before the storage answers.
+    Raises LeadershipLost if that deadline has passed before the storage answers, and the errors of `reach`.
     """
     clock = asyncio.get_running_loop().time
     leader = None
@@ -97,6 +110,10 @@ async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health)
                 )
             log.info(LogEvent.LEADERSHIP_ACQUIRED, f"this replica is the active {role} now", role=role)
             return deadline
+        _FRESHNESS[role].end()
+        if not health.has_reached:
+            await reach()
+            health.has_reached = True
         health.stand_by(f"standby: {holder} is the active {role}")
         health.beat()
         if holder != leader:
@@ -122,6 +139,11 @@ class _Term:
         self._cancels = 0
         #: the error to raise instead of the work's, once the lease is lost
         self._lost: Exception | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether we hold the lease now, as far as we know."""
+        return self._lost is None and self._clock() < self._deadline
 
     async def __aenter__(self) -> None:
         self._work = cast("asyncio.Task[object]", asyncio.current_task())

@@ -22,7 +22,7 @@ def function_library(source: str) -> str:
 
 
 def generation_key(pipeline: str) -> str:
-    """The open generation of the pipe, a Redis hash: token, start, claim, next, appended, taken, largest."""
+    """The open generation of the pipe, a Redis hash: token, start, claim, next, appended, taken, largest, read_to."""
     return f"databus:{{{pipeline}}}:generation"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Container
 from databus_core.errors import RetryableError
 from databus_core.log_events import Fields, LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics.common import RETRIES
 
 log = get_logger(__name__)
 
@@ -19,6 +20,7 @@ class Outages:
 
     def lost(self, error: RetryableError) -> None:
         """Log that a dependency is unavailable, at level debug if that was logged before."""
+        RETRIES.labels(error.dependency, type(error).__name__).inc()
         key = error.dependency, error.host
         fields = error.fields | _fields(*key)
         if key in self._since:

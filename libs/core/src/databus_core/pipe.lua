@@ -5,9 +5,9 @@
 
 local LOST = { err = 'LOST the generation is gone, is claimed by another reader, or lacks an entry' }
 
-local function open(keys, args) -- args: token, start
+local function open(keys, args) -- args: token, start, published_to
   redis.call('DEL', keys[1], keys[2])
-  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0, 'largest', 0)
+  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0, 'largest', 0, 'published_to', args[3])
   return redis.status_reply('OK')
 end
 
@@ -29,7 +29,7 @@ local function retire(keys, args) -- args: token, or '' for any open generation
   return redis.status_reply('OK')
 end
 
-local function append(keys, args) -- args: token, claim, number, payload
+local function append(keys, args) -- args: token, claim, number, payload, read_to
   local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'next', 'taken', 'appended', 'largest')
   if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end
   local following = tonumber(args[3]) + 1
@@ -38,21 +38,24 @@ local function append(keys, args) -- args: token, claim, number, payload
   if generation[5] ~= generation[4] then -- the stream had other entries
     largest = math.max(largest, tonumber(generation[6]))
   end
-  redis.call('HSET', keys[1], 'next', following, 'largest', largest)
+  redis.call('HSET', keys[1], 'next', following, 'largest', largest, 'read_to', args[5])
   return redis.call('HINCRBY', keys[1], 'appended', #args[4]) - tonumber(generation[4])
 end
 
-local function backlog(keys, args) -- args: token, claim
+local function backlog(keys, args) -- args: token, claim, read_to or '' if the reader has more to append before
   local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'appended', 'taken')
   if generation[1] ~= args[1] or generation[2] ~= args[2] then return LOST end
+  if args[3] ~= '' then redis.call('HSET', keys[1], 'read_to', args[3]) end
   return tonumber(generation[3]) - tonumber(generation[4])
 end
 
-local function trim(keys, args) -- args: token, number of the first entry to keep, bytes of all entries before it
+-- args: token, number of the first entry to keep, bytes of all entries before it, published_to
+local function trim(keys, args)
   if redis.call('HGET', keys[1], 'token') ~= args[1] then return LOST end
   redis.call('XTRIM', keys[2], 'MINID', '=', (tonumber(args[2]) + 1) .. '-0')
-  redis.call('HSET', keys[1], 'taken', args[3])
-  return tonumber(redis.call('HGET', keys[1], 'largest'))
+  redis.call('HSET', keys[1], 'taken', args[3], 'published_to', args[4])
+  local generation = redis.call('HMGET', keys[1], 'largest', 'next', 'read_to')
+  return { tonumber(generation[1]), tonumber(generation[2]), tonumber(generation[3] or 0) }
 end
 
 -- Redis runs these functions even when it is out of memory. They need little memory, and without them the publisher

@@ -37,6 +37,15 @@ class Entry(NamedTuple):
     payload: bytes
 
 
+class ReadTo(NamedTuple):
+    """How far the reader has read: everything that was committed before a moment is in the first entries."""
+
+    #: number of these entries of the generation
+    entries: int
+    #: the moment, in µs since the epoch by the reader's clock; 0: not known
+    time_us: int
+
+
 class Acceptance:
     """The publisher's check of the entries of one generation."""
 
@@ -69,6 +78,19 @@ async def read_backlog(redis: Redis, pipeline: str) -> int | None:
     return None if appended is None or taken is None else appended - taken
 
 
+async def read_moments(redis: Redis, pipeline: str) -> tuple[int, int]:
+    """Return the moments up to which everything that was committed was read, and was published; 0: not known.
+
+    In µs since the epoch, by the reader's clock.
+    """
+    with redis_errors():
+        found = await cast(
+            Awaitable["list[bytes | None]"], redis.hmget(names.generation_key(pipeline), ["read_to", "published_to"])
+        )
+    read_to, published_to = (int(value or 0) for value in found)
+    return read_to, published_to
+
+
 class _End:
     """What both ends of the pipe share: the connection, the keys and the functions."""
 
@@ -80,7 +102,7 @@ class _End:
     async def probe(self) -> None:
         """Call a function of the pipe, to verify that this Redis supports functions and permits their use."""
         with suppress(GenerationLost):
-            await self._call("backlog", b"", b"")
+            await self._call("backlog", b"", b"", b"")
 
     async def _call(self, function: str, *args: bytes | str | int) -> object:
         """Call a function of pipe.lua; if Redis does not have the library, load it first."""
@@ -135,15 +157,23 @@ class ReaderEnd(_End):
         self._claim, self._number = claim, 0
         return decode_progress(start)
 
-    async def append(self, payload: bytes) -> int:
-        """Append the next entry. Returns the backlog in bytes. Raises GenerationLost if Redis does not expect it."""
-        backlog = await self._call("append", self._token, self._claim, self._number, payload)
+    async def append(self, payload: bytes, read_to_us: int = 0) -> int:
+        """Append the next entry. Returns the backlog in bytes. Raises GenerationLost if Redis does not expect it.
+
+        Everything that was committed before `read_to_us` (µs since the epoch; 0: not known) is in the stream then.
+        """
+        backlog = await self._call("append", self._token, self._claim, self._number, payload, read_to_us)
         self._number += 1
         return cast(int, backlog)
 
-    async def backlog(self) -> int:
-        """Return the bytes in the stream that are not published yet. Raises GenerationLost if our claim is over."""
-        return cast(int, await self._call("backlog", self._token, self._claim))
+    async def backlog(self, read_to_us: int | None = None) -> int:
+        """Return the bytes in the stream that are not published yet. Raises GenerationLost if our claim is over.
+
+        `read_to_us` means what it means for `append`.
+        """
+        return cast(
+            int, await self._call("backlog", self._token, self._claim, "" if read_to_us is None else read_to_us)
+        )
 
 
 class PublisherEnd(_End):
@@ -158,6 +188,10 @@ class PublisherEnd(_End):
     _largest = 0
     #: whether the last `take` read everything that was in the stream
     drained = False
+    #: everything that was committed before this moment is published, in µs since the epoch; 0: not known
+    published_to_us = 0
+    #: how far the reader has read, as of the last trim
+    read_to = ReadTo(0, 0)
 
     @property
     def generation(self) -> str:
@@ -167,9 +201,10 @@ class PublisherEnd(_End):
     async def open(self, progress: Progress) -> None:
         """Open a new generation at this progress, with an empty stream."""
         token = secrets.token_bytes(8)
-        await self._call("open", token, encode_progress(progress))
+        await self._call("open", token, encode_progress(progress), self.published_to_us)
         self._acceptance = Acceptance(token)
         self._trimmed = self._bytes = self._largest = 0
+        self.read_to = ReadTo(0, 0)
 
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
         """Read up to `count` entries, fewer if they are large. Wait up to `block_ms` for the first (None: do not wait).
@@ -198,8 +233,9 @@ class PublisherEnd(_End):
         """Remove these published entries, the stream's oldest. Raises GenerationLost if the generation has ended."""
         self._trimmed += len(entries)
         self._bytes += sum(len(entry.payload) for entry in entries)
-        largest = await self._call("trim", self._acceptance.token, self._trimmed, self._bytes)
-        self._largest = cast(int, largest)
+        answer = await self._call("trim", self._acceptance.token, self._trimmed, self._bytes, self.published_to_us)
+        self._largest, appended, time_us = cast("tuple[int, int, int]", answer)
+        self.read_to = ReadTo(appended, time_us)
 
 
 def _streams(answer: object) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]:

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from typing import Any, TypeAlias, TypeVar
 
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -31,6 +31,8 @@ from databus_core.commands import Command, add_commands, run_command
 from databus_core.config_option import add_config
 from databus_core.errors import DatabusError, InvalidSettings, KafkaUnavailable, LeadershipLost, RetryableError
 from databus_core.log_events import LogEvent
+from databus_core.metrics.common import READY, RETRIES
+from databus_core.metrics.exposition import Service, exposition
 from databus_core.outages import Outages
 from databus_core.settings import Log, Settings, load
 
@@ -61,6 +63,10 @@ class Health:
     reason: str = "starting"
     #: what does not work although it is ready; empty: nothing
     degraded: str = ""
+    #: whether another replica was active when the service last looked
+    is_standby: bool = False
+    #: whether it has reached all that it depends on, at least once
+    has_reached: bool = False
     #: when it became ready, on the monotonic clock
     since: float = 0.0
     #: how long it was ready without a break, at most, since this was last set to 0, in seconds
@@ -76,12 +82,19 @@ class Health:
         If a `host` is given, the other hosts of the source may still be unavailable.
         """
         self._set_ready("ok")
+        self.has_reached = True
         self.outages.back(host=host)
 
     def stand_by(self, reason: str) -> None:
-        """Report that the service is ready to take over. It has reached only Redis and the storage of the lease."""
+        """Report that the service is ready to take over. It goes on to reach Redis and the storage of the lease."""
+        self.is_standby = True
         self._set_ready(reason)
         self.outages.back(among=_LEASE_STORAGES)
+
+    def take_over(self, role: str) -> None:
+        """Report that this is the active replica from now on. It is ready when it works."""
+        self.is_standby = False
+        self.down(f"becoming the active {role}")
 
     def _set_ready(self, reason: str) -> None:
         if not self.ready:
@@ -108,7 +121,7 @@ Work: TypeAlias = Callable[[Settings, Health], Coroutine[Any, Any, None]]
 
 
 def main(
-    name: str,
+    name: Service,
     *,
     listen: Callable[[Settings], str],
     run: Work,
@@ -147,7 +160,7 @@ def main(
             asyncio.run(_supervised(check(settings, health)))
             sys.stdout.write(f"databus-{name}: ready\n")
         else:
-            http = app(settings, health) if app else Starlette(routes=health_routes(health))
+            http = app(settings, health) if app else Starlette(routes=health_routes(health, name, settings.name))
             work = until_idle if until_idle and arguments.until_idle else run
             asyncio.run(_supervised(serve(listen(settings), work, settings, health, http)))
     except DatabusError as error:
@@ -217,6 +230,7 @@ async def retrying(run: Work, settings: Settings, health: Health) -> None:
             health.beat()
         if isinstance(error, LeadershipLost):
             log.warning(LogEvent.LEADERSHIP_LOST, f"{error}; standing by")
+            RETRIES.labels(error.dependency, type(error).__name__).inc()
         else:
             health.outages.lost(error)
         longest = _LONGEST_LEASE_PAUSE if error.dependency in _LEASE_STORAGES else _LONGEST_PAUSE
@@ -244,7 +258,7 @@ def _reason(error: BaseException) -> str:
     return str(error) if isinstance(error, DatabusError) else type(error).__name__
 
 
-def health_routes(health: Health) -> list[BaseRoute]:
+def health_routes(health: Health, service: Service, pipeline: str) -> list[BaseRoute]:
     """Return the routes of liveness, readiness and metrics, for any Starlette application."""
 
     async def healthz(_: Request) -> Response:
@@ -255,7 +269,9 @@ def health_routes(health: Health) -> list[BaseRoute]:
         return PlainTextResponse(f"{health.reason}{degraded}\n", status_code=200 if health.ready else 503)
 
     async def metrics(_: Request) -> Response:
-        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+        READY.set(health.ready)
+        text = exposition(service, pipeline, is_standby=health.is_standby)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
 

@@ -30,11 +30,17 @@ async def read_lag(session: Session, progress: Progress) -> Lag:
     end = await session.current_position()
     if _has_all(session, progress, end):
         return Lag(0.0, 0)
-    [(now,)] = await session.query("SELECT UNIX_TIMESTAMP(SYSDATE(6))")  # by the clock that `time_us` is of
-    seconds = max(float(now) - progress.time_us / 1e6, 0.0) if progress.time_us else None
+    now = await read_clock(session)  # the clock that `time_us` is of
+    seconds = max(now - progress.time_us / 1e6, 0.0) if progress.time_us else None
     logs = await session.logs()
     before = log_offset(logs, progress.position) if progress.server == session.server.identity else None
     return Lag(seconds, None if before is None else sum(logs.values()) - before)
+
+
+async def read_clock(session: Session) -> float:
+    """Return the time by the server's clock, in seconds since the epoch."""
+    [(now,)] = await session.query("SELECT UNIX_TIMESTAMP(SYSDATE(6))")
+    return float(now)
 
 
 def _has_all(session: Session, progress: Progress, end: Position) -> bool:

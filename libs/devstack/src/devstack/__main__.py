@@ -23,8 +23,8 @@ Real MariaDB, MySQL, Redis, Kafka, a schema registry and PostgreSQL as local pro
 are installed into ~/.cache/databus-devstack (or XDG_CACHE_HOME); data, logs, ports and pids are in one folder.
 """
 #: the servers that `up` starts if none are named
-_DEFAULT = tuple(kind for kind in KINDS if kind not in ("kafka-secure", "postgresql"))
-_EXCEPTION = " except kafka-secure and postgresql"
+_DEFAULT = tuple(kind for kind in KINDS if kind not in ("kafka-secure", "postgresql", "prometheus"))
+_EXCEPTION = " except kafka-secure, postgresql and prometheus"
 _EPILOG = "To use an existing server instead of starting one, set its variable:\n" + "\n".join(
     f"  {variable}={form}" for variable, form in VARIABLES.values()
 )

@@ -6,21 +6,31 @@ This needs no root, starts no system service, and allows packages of a suite wit
 import platform
 import shutil
 from pathlib import Path
+from typing import Literal
 
 from devstack.programs import run
-from devstack.server import VARIABLES, DevstackError, Kind, Say
+from devstack.server import CHROMIUM, VARIABLES, DevstackError, Kind, Say
 
 UNSTABLE = "unstable"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _UNWANTED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/perl", "./usr/lib/*/perl")
 
 
-def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None = None, alone: str = "") -> None:
+def unpack(
+    kind: Kind | Literal["chromium"],
+    package: str,
+    into: Path,
+    say: Say,
+    *,
+    suite: str | None = None,
+    alone: str = "",
+) -> None:
     """Download a package with its dependencies from `suite`, by default the machine's own, and unpack them.
 
     The package `alone` is unpacked too, without its dependencies.
     """
-    otherwise = f"set {VARIABLES[kind][0]} to use an existing server"
+    variable = CHROMIUM if kind == "chromium" else VARIABLES[kind][0]
+    otherwise = f"set {variable} to use an existing {'program' if kind == 'chromium' else 'server'}"
     if not shutil.which("apt-get"):
         raise DevstackError(f"{kind} is installed from Debian packages, and there is no apt-get; {otherwise}")
     state = into / "apt"

@@ -7,26 +7,28 @@ is used instead. Logs are kept until the next session starts.
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from devstack import Server, Stack
 from devstack.cache import locked
+from devstack.chromium import Chromium, install
+from devstack.server import DevstackError
+
+
+def _report(config: pytest.Config, kind: str, text: str) -> None:
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        reporter.write_line(f"devstack: {kind}: {text}")
 
 
 @pytest.fixture(scope="session")
 def devstack(request: pytest.FixtureRequest) -> Iterator[Stack]:
     """The session's stack, to kill and restart servers."""
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-
-    def say(kind: str, text: str) -> None:
-        if reporter:
-            reporter.write_line(f"devstack: {kind}: {text}")
-
     sessions = request.config.rootpath / ".devstack" / "tests"
     _clear(sessions)
-    stack = Stack(sessions / str(os.getpid()), say)
+    stack = Stack(sessions / str(os.getpid()), partial(_report, request.config))
     yield stack
     stack.discard()
 
@@ -83,3 +85,12 @@ def schema_registry(devstack: Stack) -> Server:
 def postgresql(devstack: Stack) -> Server:
     """PostgreSQL; the account is a superuser."""
     return devstack.start("postgresql")
+
+
+@pytest.fixture(scope="session")
+def chromium(request: pytest.FixtureRequest) -> Chromium:
+    """Chromium; without one for this machine, the test is skipped."""
+    try:
+        return install(partial(_report, request.config, "chromium"))
+    except DevstackError as error:
+        pytest.skip(str(error))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-Kind = Literal["mariadb", "mysql", "redis", "kafka", "kafka-secure", "registry", "postgresql"]
+Kind = Literal["mariadb", "mysql", "redis", "kafka", "kafka-secure", "registry", "postgresql", "prometheus"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: For each kind, the environment variable with the address of an existing server to use, and the form of its value.
@@ -19,7 +19,11 @@ VARIABLES: dict[Kind, tuple[str, str]] = {
     "kafka": ("DEVSTACK_KAFKA_BOOTSTRAP", "host:port"),
     "registry": ("DEVSTACK_REGISTRY_URL", "http://host:port/path"),
     "postgresql": ("DEVSTACK_POSTGRESQL_URL", "postgresql://user:password@host:port"),
+    "prometheus": ("DEVSTACK_PROMETHEUS_URL", "http://host:port"),
 }
+
+#: environment variable with the path of an existing Chromium to use
+CHROMIUM = "DEVSTACK_CHROMIUM"
 
 #: Called with a few words about the current step.
 Say = Callable[[str], None]
@@ -66,6 +70,7 @@ def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> 
         "kafka-secure": f"{host}:{port}",
         "registry": f"http://{host}:{port}/apis/ccompat/v7",
         "postgresql": f"postgresql://{user}:{password}@{host}:{port}",
+        "prometheus": f"http://{host}:{port}",
     }[kind]
     return Server(kind=kind, host=host, port=port, user=user, password=password, url=url)
 

@@ -19,11 +19,21 @@ from devstack.mysql import MySQL
 from devstack.ports import HOST, free_ports, is_free
 from devstack.postgresql import PostgreSQL
 from devstack.process import Process, spawn, tail
+from devstack.prometheus import Prometheus
 from devstack.redis import Redis
 from devstack.registry import Registry
 from devstack.server import KINDS, VARIABLES, DevstackError, Kind, NotReadyError, Server, at, given
 
-_KNOWN: tuple[Engine, ...] = (MariaDB(), MySQL(), Redis(), Kafka(), SecureKafka(), Registry(), PostgreSQL())
+_KNOWN: tuple[Engine, ...] = (
+    MariaDB(),
+    MySQL(),
+    Redis(),
+    Kafka(),
+    SecureKafka(),
+    Registry(),
+    PostgreSQL(),
+    Prometheus(),
+)
 _ENGINES = {engine.kind: engine for engine in _KNOWN}
 #: Free bytes that a new server needs: on a full disk a server waits forever, and its clients with it.
 _FREE_BYTES = 2 * 2**30

@@ -15,13 +15,13 @@ from databus_core import runtime
 from databus_core.checks import Check, require, results
 from databus_core.kafka_checks import PROGRESS, kafka_results
 from databus_core.kafka_progress import read_progress
-from databus_core.metrics import DUMP_STORAGE_FREE
+from databus_core.metrics import dumps as metrics
 from databus_core.pipeline_host import connect_pipeline_host
 from databus_core.redis_checks import redis_results
 from databus_core.redis_connection import connect_redis, redis_client
 from databus_core.runtime import Health
 from databus_core.settings import Settings
-from databus_dump_api import app
+from databus_dump_api import app, inventory
 from databus_dump_api.access import require_protection
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.folder_store import FolderStore
@@ -44,6 +44,7 @@ class Service:
 
     _redis: Redis
     _dumps: DumpManager
+    _leases: Leases
     _store: DumpStore
     _worker: Worker
     _scheduler: Scheduler
@@ -52,12 +53,13 @@ class Service:
         """Open the storage and build the HTTP application."""
         self._store = store = _store(settings)
         store.open()
-        DUMP_STORAGE_FREE.set_function(store.free_bytes)
+        metrics.STORAGE_FREE_BYTES.set_function(store.free_bytes)
         self._redis = redis_client(settings.redis)
         owners = Owners(self._redis, settings.name)
         self._worker = Worker(settings, store, owners)
-        leases = Leases(self._redis, settings.name, settings.dumps.lease_ttl)
-        self._dumps = DumpManager(settings, store, leases, owners, self._worker.wake)
+        self._leases = Leases(self._redis, settings.name, settings.dumps.lease_ttl)
+        metrics.SCHEDULES.set(len(settings.dumps.schedules))
+        self._dumps = DumpManager(settings, store, self._leases, owners, self._worker.wake)
         self._scheduler = Scheduler(settings, self._dumps, owners)
         return app.build(self._dumps, IdempotentRequests(self._redis, settings.name), health, settings)
 
@@ -70,6 +72,7 @@ class Service:
             lambda: record_passed(settings, self._store),
             self._scheduler.run,
             lambda: delete_expired(self._dumps, settings.dumps),
+            lambda: inventory.show(self._dumps, self._leases),
         )
         tasks = {asyncio.create_task(runtime.retrying(_ignoring(work), settings, health)) for work in works}
         async with self._redis:

@@ -1,7 +1,8 @@
 """Who may send requests under `/v1`: clients with an API key that has the scope, at a limited rate.
 
-Health, metrics and the OpenAPI document need no key. Without keys in the configuration every client may do everything,
-so dump-api then listens only on the loopback interface, unless `dumps.open` permits more.
+Health, metrics, the OpenAPI document and the files of the operations page need no key. Without keys in the
+configuration every client may do everything, so dump-api then listens only on the loopback interface, unless
+`dumps.open` permits more.
 """
 
 import re
@@ -38,6 +39,10 @@ def scope_of(method: str, path: str) -> Scope:
     return "read" if method in ("GET", "HEAD") or _LEASES.fullmatch(path) else "write"
 
 
+#: what a browser sends in Sec-Fetch-Site if a page of another origin makes the request
+_OTHER_SITES = ("cross-site", "same-site")
+
+
 class Access:
     """Middleware that refuses requests. It sets `state["client"]`: the name of the key, or the address."""
 
@@ -58,8 +63,8 @@ class Access:
 
     def _admit(self, scope: AsgiScope) -> str:
         """Return the client's name. Raises Unauthorized, Forbidden or TooManyRequests."""
-        address = scope["client"][0] if scope.get("client") else "unknown"
-        key = self._key(Headers(scope=scope).get("Authorization", "")) if self._keys else None
+        address, headers = scope["client"][0] if scope.get("client") else "unknown", Headers(scope=scope)
+        key = self._key(headers.get("Authorization", "")) if self._keys else None
         client = f"key {key.name}" if key else f"address {address}"
         if wait := self._buckets.take(client):
             raise TooManyRequests(wait)
@@ -68,6 +73,8 @@ class Access:
         needed = scope_of(scope["method"], scope["path"])
         if key and needed not in key.scopes:
             raise Forbidden(f"API key {key.name} has not the scope {needed} (dumps.api_keys)")
+        if key is None and needed == "write" and headers.get("Sec-Fetch-Site") in _OTHER_SITES:
+            raise Forbidden("without API keys, pages of other sites may not change anything (dumps.api_keys)")
         return client
 
     def _key(self, authorization: str) -> ApiKey | None:

@@ -12,6 +12,7 @@ from databus_dump_api import backfills, dump_routes, openapi, pipeline_routes, p
 from databus_dump_api.access import Access, require_protection
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.idempotency import IdempotentRequests
+from databus_dump_api.page_routes import page_routes
 
 _DESCRIPTION = """
 Versioned snapshots of complete tables. A dump is immutable. Its manifest has its exact position in the binlog, and
@@ -46,14 +47,14 @@ def build(dumps: DumpManager, requests: IdempotentRequests, health: Health, sett
         title="Databus dumps and backfills",
         version="1",
         description=_DESCRIPTION,
-        routes=health_routes(health),
+        routes=[*health_routes(health, "dump-api", settings.name), *page_routes()],
     )
     app.add_middleware(_with_limited_body)
     app.add_middleware(Access, settings=settings.dumps)
     problems.install(app, health)
     app.include_router(dump_routes.router(dumps, requests, settings.dumps.lease_ttl))
     app.include_router(backfills.router(requests, settings))
-    app.include_router(pipeline_routes.router(settings))
+    app.include_router(pipeline_routes.router(settings, dumps))
     openapi.complete(app, has_keys=bool(settings.dumps.api_keys))
     return app
 

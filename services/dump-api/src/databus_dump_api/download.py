@@ -14,7 +14,7 @@ from databus_core.errors import DatabusError
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.manifest import DumpFile, FileFormat
-from databus_core.metrics import DUMP_DOWNLOADS
+from databus_core.metrics import dumps as metrics
 from databus_dump_api.dumps import DumpManager
 
 log = get_logger(__name__)
@@ -77,7 +77,7 @@ class Download(Response):
                         renewed_at = monotonic()
                         await self._renew(lease)
                 await send({"type": "http.response.body"})
-            DUMP_DOWNLOADS.inc()
+            metrics.DOWNLOADS.inc()
         finally:
             await asyncio.shield(self._release(lease))
 

@@ -5,11 +5,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import StreamingResponse
 
 from databus_core.manifest import DumpEvent, DumpLease, DumpList, Manifest, Mode, State
 from databus_core.settings import TablePattern
-from databus_dump_api import events
+from databus_dump_api import events, server_sent
 from databus_dump_api.bodies import MAX_PATTERNS, IdempotencyKey, answers, json_response, require_json, schema_of
 from databus_dump_api.download import MEDIA_TYPES, Download
 from databus_dump_api.dumps import DumpManager
@@ -107,7 +106,7 @@ def router(dumps: DumpManager, requests: IdempotentRequests, lease_ttl: float) -
         responses=answers({}, 404, 503)
         | {
             200: {
-                "content": {events.MEDIA_TYPE: {"itemSchema": schema_of(DumpEvent)}},
+                "content": {server_sent.MEDIA_TYPE: {"itemSchema": schema_of(DumpEvent)}},
                 "description": "Server-sent events; the data of each is a DumpEvent",
             }
         },
@@ -115,9 +114,7 @@ def router(dumps: DumpManager, requests: IdempotentRequests, lease_ttl: float) -
     async def follow_dump(dump: DumpId) -> Response:
         """Follow a dump until it has ended: an event `progress` at every change, at most one a second, then `end`."""
         await dumps.get(dump)
-        return StreamingResponse(
-            events.events(dumps, dump), media_type=events.MEDIA_TYPE, headers={"Cache-Control": "no-store"}
-        )
+        return server_sent.respond(events.events(dumps, dump))
 
     @routes.post(
         "/{dump}/cancel",

@@ -6,6 +6,7 @@ for leases, once more after the dump is hidden. Whichever comes second sees the 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from databus_core.kafka_progress import read_progress
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.manifest import DumpFile, Manifest, Mode, State
-from databus_core.metrics import DUMPS, LEASE_CONFLICTS
+from databus_core.metrics import dumps as metrics
 from databus_core.pipeline_host import connect_pipeline_host
 from databus_core.settings import Settings
 from databus_dump_api.leases import Leases
@@ -138,7 +139,7 @@ class DumpManager:
                 claim, manifest = await self._store.claim(dump)
                 manifest = await self._store.end(claim, manifest, State.CANCELLED, "a client has cancelled it")
                 log.info(LogEvent.DUMP_CANCELLED, "a client has cancelled the dump", dump=dump)
-                DUMPS.labels(State.CANCELLED).inc()
+                metrics.ENDED.labels(State.CANCELLED).inc()
             except ClaimLost:
                 manifest = await self.get(dump)
                 if not manifest.state.ended:
@@ -170,6 +171,10 @@ class DumpManager:
         if not await self._leases.release(dump, lease):
             raise UnknownLease(f"dump {dump} has no lease {lease}; it may have expired")
 
+    async def lease_counts(self) -> Counter[str]:
+        """Count the leases of each dump; downloads have some of their own."""
+        return await self._leases.counts()
+
     async def delete(self, dump: str) -> None:
         """Delete a dump and its files.
 
@@ -197,7 +202,7 @@ class DumpManager:
 
     async def _require_no_lease(self, dump: str) -> None:
         if await self._leases.is_leased(dump):
-            LEASE_CONFLICTS.inc()
+            metrics.LEASE_CONFLICTS.inc()
             raise InUse(f"dump {dump} is being read: it can be deleted once its leases have ended")
 
     async def _readable(self, dump: str) -> Manifest:

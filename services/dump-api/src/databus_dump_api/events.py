@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from time import monotonic
 
-import msgspec
-
 from databus_core.errors import RetryableError
 from databus_core.manifest import DumpEvent
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.problems import UnknownDump
+from databus_dump_api.server_sent import encode
 
-MEDIA_TYPE = "text/event-stream"
 _PAUSE_SECONDS = 1.0
 #: silence after which a comment is sent, so that no proxy closes the connection
 _SILENCE_SECONDS = 15.0
@@ -33,7 +31,7 @@ async def events(dumps: DumpManager, dump: str) -> AsyncIterator[bytes]:
         except RetryableError:
             event = last
         if event and event != last:
-            yield _encode("end" if event.state.ended else "progress", event)
+            yield encode("end" if event.state.ended else "progress", event)
             last, sent = event, monotonic()
         elif monotonic() - sent > _SILENCE_SECONDS:
             yield b": waiting\n\n"
@@ -41,7 +39,3 @@ async def events(dumps: DumpManager, dump: str) -> AsyncIterator[bytes]:
         if event and event.state.ended:
             return
         await asyncio.sleep(_PAUSE_SECONDS)
-
-
-def _encode(name: str, event: DumpEvent) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(event))

@@ -17,6 +17,11 @@ from databus_core.manifest import (
     State,
 )
 from databus_core.pipeline_description import KafkaDescription, PipelineDescription
+from databus_core.pipeline_status import PipelineStatus
+from databus_core.pipeline_status.lag import PipelineLag
+from databus_core.pipeline_status.positions import PipelinePosition
+from databus_core.pipeline_status.requests import SkippedTransactions
+from databus_core.pipeline_status.services import SourceHost, StreamBacklog
 from databus_dump_api.problems import Document
 
 _TOPIC = "shop.shop.orders"
@@ -53,6 +58,30 @@ EXAMPLES: dict[str, msgspec.Struct] = {
     "DumpLease": DumpLease("9f86d081884c7d65", 60),
     "PipelineDescription": PipelineDescription(
         "shop", KafkaDescription(["kafka:9092"], "PLAINTEXT"), 900.0, "exactly_once", [{"match": ["*.*"]}]
+    ),
+    "PipelineStatus": PipelineStatus(
+        pipeline="shop",
+        time=datetime(2026, 11, 21, 11, 58, 4, tzinfo=UTC),
+        lag=PipelineLag(seconds=0.012, bytes=4_096),
+        freshness={"reader": 0.004, "publisher": 0.012},
+        progress=PipelinePosition(
+            begins_at=None,
+            file="mariadb-bin.000003",
+            offset=73_218,
+            gtid_set="0-1-4711",
+            transaction=4712,
+            time="2026-11-21T11:58:03.988Z",
+            server="1",
+        ),
+        source=SourceHost(host="db1:3306"),
+        leaders={"reader": "reader-0:1:9f86d081884c7d65", "publisher": None},
+        stream=StreamBacklog(backlog_bytes=4_096, limit_bytes=2**28),
+        skips=SkippedTransactions(transactions=None),
+        tables_in_doubt=[],
+        backfills=[],
+        ended_backfills=[],
+        dead_letters=None,
+        errors={"dead_letters": "no answer within 5 s"},
     ),
     "Document": Document("Not Found", 404, "there is no dump 20261121T115346Z-3f2a"),
 }

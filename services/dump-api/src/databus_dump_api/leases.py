@@ -1,6 +1,7 @@
 """Leases: each client that reads a dump has a key in Redis that expires unless it is renewed."""
 
 import secrets
+from collections import Counter
 
 from redis.asyncio import Redis
 
@@ -39,6 +40,12 @@ class Leases:
             async for _ in self._redis.scan_iter(match=self._key(dump, "*"), count=1000):
                 return True
         return False
+
+    async def counts(self) -> Counter[str]:
+        """Count the leases of each dump."""
+        with redis_errors():
+            found = [key async for key in self._redis.scan_iter(match=self._key("*", "*"), count=1000)]
+        return Counter(key.decode().split(":")[-2] for key in found)
 
     @property
     def _milliseconds(self) -> int:

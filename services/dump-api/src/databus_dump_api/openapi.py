@@ -8,14 +8,26 @@ from fastapi import FastAPI
 from databus_core.backfill_status import BackfillList, BackfillStatus
 from databus_core.manifest import DumpEvent, DumpLease, DumpList
 from databus_core.pipeline_description import PipelineDescription
+from databus_core.pipeline_status import PipelineStatus
 from databus_dump_api.access import scope_of
 from databus_dump_api.bodies import answers
 from databus_dump_api.examples import EXAMPLES
 from databus_dump_api.field_comments import comments, structs_in
+from databus_dump_api.overview import Overview
 from databus_dump_api.problems import Document
 
 _KEY = "apiKey"
-_STRUCTS = (DumpList, DumpEvent, DumpLease, BackfillList, BackfillStatus, PipelineDescription, Document)
+_STRUCTS = (
+    DumpList,
+    DumpEvent,
+    DumpLease,
+    BackfillList,
+    BackfillStatus,
+    PipelineDescription,
+    PipelineStatus,
+    Overview,
+    Document,
+)
 
 
 def complete(app: FastAPI, *, has_keys: bool) -> None:

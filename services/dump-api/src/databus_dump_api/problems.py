@@ -149,7 +149,7 @@ class Unauthorized(Problem):
 
 
 class Forbidden(Problem):
-    """The API key has not the scope that the request needs."""
+    """The API key has not the scope that the request needs; or a page of another site has sent it, without a key."""
 
     status = HTTPStatus.FORBIDDEN
 

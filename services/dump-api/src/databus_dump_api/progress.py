@@ -3,7 +3,7 @@
 from time import monotonic
 
 from databus_core.manifest import DumpProgress
-from databus_core.metrics import DUMP_ROWS
+from databus_core.metrics import dumps as metrics
 
 
 class Progress:
@@ -28,7 +28,7 @@ class Progress:
         """Count rows that were read, and those of them that were written: a rule may hide some."""
         self._read += read
         self._written += written
-        DUMP_ROWS.inc(written)
+        metrics.ROWS.inc(written)
 
     def shown(self, size: int) -> DumpProgress:
         """Describe the state to clients; `size` is the number of bytes in the dump's files."""

@@ -7,6 +7,7 @@ again if it is chunked.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from databus_core.leases.redis import RedisLease
 from databus_core.log_events import LogEvent
 from databus_core.logs import bound, get_logger, position_fields
 from databus_core.manifest import Manifest, Mode, State
-from databus_core.metrics import DUMPS
+from databus_core.metrics import dumps as metrics
 from databus_core.settings import Settings
 from databus_dump_api import chunked, snapshot
 from databus_dump_api.owners import Owners
@@ -141,6 +142,7 @@ class Worker:
         try:
             await self._store.save(owned.claim, manifest)
             log.info(LogEvent.DUMP_STARTED, "taking a dump", tables=len(manifest.tables))
+            begun = time.monotonic()
             complete = await self._snapshot(owned, manifest)
             await self._store.complete(owned.claim, complete)
         except ClaimLost:
@@ -151,7 +153,8 @@ class Worker:
             await self._fail(owned, " ".join(str(error).split()))
         else:
             log.info(LogEvent.DUMP_COMPLETED, "the dump is complete", **position_fields(complete.position))
-            DUMPS.labels(State.COMPLETE).inc()
+            metrics.ENDED.labels(State.COMPLETE).inc()
+            metrics.SECONDS.observe(time.monotonic() - begun)
 
     async def _snapshot(self, owned: _Owned, manifest: Manifest) -> Manifest:
         """Write the dump's files while it is owned. Raises ClaimLost when it is not any more."""
@@ -192,7 +195,7 @@ class Worker:
         else:
             del self._reasons[owned.manifest.id]
             log.error(LogEvent.DUMP_FAILED, f"the dump failed: {reason}", dump=owned.manifest.id)
-            DUMPS.labels(State.FAILED).inc()
+            metrics.ENDED.labels(State.FAILED).inc()
 
 
 def _log_stopped() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from databus_core import durable, metrics
+from databus_core import durable
 from databus_core.errors import FatalError
+from databus_core.metrics import publisher as metrics
 from databus_messages.formats.base import ClaimCheck
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 With `exactly_once`, a dead letter is part of the Kafka transaction that would have contained the change.
 """
 
-from databus_core import metrics, names
+from databus_core import names
 from databus_core.dead_letters import DeadLetter
 from databus_core.errors import RAISE_LIMIT, FatalError
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import publisher as metrics
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.producer import Producer

@@ -10,10 +10,11 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 from aiokafka.producer import sender
 
-from databus_core import kafka_client, metrics, names
+from databus_core import kafka_client, names
 from databus_core.errors import DatabusError, FatalError, KafkaUnavailable, RecordTooLarge
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import publisher as metrics
 from databus_core.progress import Progress, encode_progress
 from databus_core.settings import Settings
 from databus_messages.formats.base import Record
@@ -88,7 +89,7 @@ class Producer(Batches, ABC):
     def _count_committed(self) -> None:
         for topic, records in self.take_records().items():
             if topic != self._progress.topic:
-                metrics.RECORDS_PUBLISHED.labels(topic).inc(records)
+                metrics.RECORDS.labels(topic).inc(records)
 
 
 class ExactlyOnce(Producer):
@@ -141,9 +142,10 @@ class ExactlyOnce(Producer):
             self.committing.result()
 
     async def _commit(self) -> None:
-        await self.wait_until_delivered()
-        self.raise_failure()
-        await self._end(self._kafka.commit_transaction)
+        with metrics.COMMIT_SECONDS.time():
+            await self.wait_until_delivered()
+            self.raise_failure()
+            await self._end(self._kafka.commit_transaction)
         self._count_committed()
 
     async def _end(self, end: Callable[[], Awaitable[None]]) -> None:
@@ -162,9 +164,10 @@ class AtLeastOnce(Producer):
 
     async def start_commit(self, progress: Progress) -> None:
         """Deliver all data, then the progress."""
-        await self.flush()
-        await self._send_progress(progress)
-        await self.flush()
+        with metrics.COMMIT_SECONDS.time():
+            await self.flush()
+            await self._send_progress(progress)
+            await self.flush()
         self._count_committed()
 
     async def finish_commit(self) -> None:

@@ -4,13 +4,11 @@ Commits happen only between source transactions.
 """
 
 import asyncio
-import time
 from collections.abc import Iterable
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from databus_core import metrics
 from databus_core.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused
 from databus_core.events import (
     Action,
@@ -36,6 +34,7 @@ from databus_core.events import (
 )
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import publisher as metrics
 from databus_core.progress import Progress
 from databus_core.progress_tracker import ProgressTracker
 from databus_core.settings import Settings
@@ -92,6 +91,12 @@ class Publication:
         self.committed = progress
         #: progress of the commit that was started, if `finish_commit` has not waited for it yet
         self._started: Progress | None = None
+        #: number of entries that were added
+        self._added = 0
+        #: number of the first entries of which all events were sent before that commit was started
+        self._started_entries = 0
+        #: the same for the last commit that has ended
+        self._published = 0
         #: whether the reader has stopped at the end of the binlog
         self.ended = False
         #: bytes of entries since the last commit
@@ -109,6 +114,12 @@ class Publication:
     def committing(self) -> asyncio.Task[None] | None:
         """The commit that was started, until `finish_commit` has waited for it."""
         return self._producer.committing
+
+    @property
+    def published(self) -> int:
+        """Number of the generation's first entries of which everything is committed."""
+        is_idle = not (self.committable or self.in_transaction or self._started)
+        return self._added if is_idle else self._published
 
     @property
     def in_transaction(self) -> bool:
@@ -151,6 +162,7 @@ class Publication:
                     await self._publish(event)
                 case _:
                     await self._sender.send(self._encoder.messages(await self._prepare(event)))
+        self._added += 1
         await self._producer.limit_memory()
 
     async def _publish(self, event: TableEvent) -> None:
@@ -247,7 +259,7 @@ class Publication:
         if opened != self._topics_opened:
             self._topics_opened = opened
             self._tracker.open_topics()
-        progress = self._tracker.take()
+        progress, self._started_entries = self._tracker.take(), self._added
         await self._producer.start_commit(progress)
         self._started = progress
         if not self.committing:
@@ -259,9 +271,11 @@ class Publication:
         progress, self._started = self._started, None
         if progress is None:
             return
+        self._published = self._started_entries
         metrics.KAFKA_COMMITS.inc()
-        metrics.TRANSACTIONS_PUBLISHED.inc(progress.transaction - self.committed.transaction)
-        metrics.PUBLISH_LAG.set(max(0.0, time.time() - progress.time_us / 1e6))
+        transactions = progress.transaction - self.committed.transaction
+        metrics.TRANSACTIONS.inc(transactions)
+        metrics.COMMIT_TRANSACTIONS.observe(transactions)
         self.committed = progress
 
     async def abandon(self) -> Progress:

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 import msgspec
 from redis.asyncio import Redis
 
-from databus_core import metrics
 from databus_core.cancellation import raise_if_cancelled
 from databus_core.checks import require, results
 from databus_core.election import leading
@@ -20,6 +19,7 @@ from databus_core.kafka_progress import read_progress
 from databus_core.kafka_table_states import read_states
 from databus_core.log_events import LogEvent
 from databus_core.logs import bound, get_logger, position_fields
+from databus_core.metrics import publisher as metrics
 from databus_core.pipe import Entry, PublisherEnd
 from databus_core.pipeline_state import require_new
 from databus_core.progress import Progress, Routes
@@ -31,6 +31,7 @@ from databus_core.settings import Settings
 from databus_core.settings.topic_claims import TopicClaims, known_claims
 from databus_messages.format_check import FORMATS, check_formats
 from databus_messages.routing.rule_check import RULES
+from databus_publisher.marks import Marks
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
@@ -49,7 +50,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
     health.beat()
     async with (
         connect_redis(settings.redis) as redis,
-        leading(settings.publisher.election, settings.name, "publisher", redis, health),
+        leading(settings.publisher.election, settings.name, "publisher", redis, health, lambda: _reach(settings)),
         open_topics(settings) as topics,
     ):
         while True:
@@ -58,6 +59,12 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
                     return await _serve(settings, health, redis, topics, producer, until_idle=until_idle)
             except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
                 await topics.lower_limit(refused)
+
+
+async def _reach(settings: Settings) -> None:
+    """Reach Kafka, and what the formats need."""
+    await read_progress(settings)
+    await check_formats(settings)
 
 
 async def _serve(
@@ -106,7 +113,7 @@ async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> N
     """Open a generation at the progress."""
     await producer.recommit_progress(progress)
     await pipe.open(progress)
-    metrics.GENERATIONS_OPENED.inc()
+    metrics.GENERATIONS.inc()
 
 
 async def _claim_topics(settings: Settings) -> TopicClaims:
@@ -130,11 +137,12 @@ async def _publish(
     With `until_idle`, return when the reader has ended and everything is committed. When cancelled, finish the current
     entries, and commit unless a source transaction is open then.
     """
-    last_entries = time.monotonic()
+    last_entries, marks = time.monotonic(), Marks(pipe.published_to_us)
     taking = asyncio.create_task(_take(pipe))
     try:
         while True:
             health.beat()
+            pipe.published_to_us = marks.update(pipe.read_to, publication.published)
             entries, drained = await _next_entries(publication, taking)
             if not drained:
                 taking = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published

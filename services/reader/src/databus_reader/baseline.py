@@ -11,12 +11,13 @@ from databus_binlog import Query
 from databus_binlog.session import Session
 from databus_changes.catalog import read_tables
 from databus_changes.charsets import charset_of
-from databus_core import metrics, names
+from databus_core import names
 from databus_core.errors import START_OVER, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable, UnknownTable
 from databus_core.events import SchemaDefinition, Table, TableDefinition
 from databus_core.kafka_history import SchemaHistory, read_history
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import reader as metrics
 from databus_core.progress import Progress
 from databus_core.readiness import names_columns, require_named_columns
 from databus_core.runtime import Health

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Self
 
-from databus_core import metrics
 from databus_core.cancellation import raise_if_cancelled
 from databus_core.events import Event, encode_events
+from databus_core.metrics import reader as metrics
 from databus_core.pipe import ReaderEnd
 from databus_core.runtime import Health
 
@@ -29,6 +29,9 @@ class EntryWriter:
         self._encoded: list[bytes] = []
         self._events = self._size = 0
         self._appending: asyncio.Task[None] | None = None
+        #: everything that was committed before this moment was written, in µs since the epoch; 0: not known
+        self._read_to_us = 0
+        metrics.BACKLOG_LIMIT_BYTES.set(backlog_limit)
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,15 +62,32 @@ class EntryWriter:
         payload = b"".join((_ARRAY32, self._events.to_bytes(4, "big"), *self._encoded))
         self._encoded, self._events, self._size = [], 0, 0
         await self._finish_append()
-        self._appending = asyncio.create_task(self._append(payload))
+        self._appending = asyncio.create_task(self._append(payload, self._read_to_us))
+
+    def has_read_to(self, time_us: int) -> None:
+        """Note that everything that was committed before this moment was written, in µs since the epoch."""
+        self._read_to_us = time_us
+
+    async def report(self) -> None:
+        """Report to the publisher how far the reader has read, while there is nothing to append.
+
+        Raises GenerationLost if the generation has ended: while the source is idle, no append would notice it.
+        """
+        appended = not self._events and (self._appending is None or self._appending.done())
+        metrics.BACKLOG_BYTES.set(await self._pipe.backlog(self._read_to_us if appended else None))
+        if appended:
+            metrics.FRESHNESS.complete(self._read_to_us / 1e6)
 
     async def wait_until_published(self) -> None:
         """Wait until the publisher has published everything that was flushed."""
         await self._finish_append()
         await self._wait_for_backlog(0, await self._pipe.backlog())
 
-    async def _append(self, payload: bytes) -> None:
-        await self._wait_for_backlog(self._limit, await self._pipe.append(payload))
+    async def _append(self, payload: bytes, read_to_us: int) -> None:
+        backlog = await self._pipe.append(payload, read_to_us)
+        if read_to_us:
+            metrics.FRESHNESS.complete(read_to_us / 1e6)
+        await self._wait_for_backlog(self._limit, backlog)
 
     async def _finish_append(self) -> None:
         if self._appending:

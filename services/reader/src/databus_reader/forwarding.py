@@ -11,10 +11,9 @@ from databus_binlog import Events, TableMap
 from databus_binlog import events as binlog
 from databus_binlog.session import Stream
 from databus_changes.translate import Translator
-from databus_core import metrics
 from databus_core.errors import FatalError
 from databus_core.events import Event
-from databus_core.pipe import ReaderEnd
+from databus_core.metrics import reader as metrics
 from databus_core.runtime import Health
 from databus_reader.backfill.backfills import Backfills
 from databus_reader.cascade_loads import CascadeLoads
@@ -42,18 +41,21 @@ class Forwarding:
         backfills: Backfills,
         cascades: CascadeLoads,
         entries: EntryWriter,
-        pipe: ReaderEnd,
         switching: Switching,
         health: Health,
+        ahead_us: int,
     ) -> None:
+        """`ahead_us`: how far the server's clock is ahead of ours."""
         self._stream = stream
         self._translator = translator
         self._backfills = backfills
         self._cascades = cascades
         self._entries = entries
-        self._pipe = pipe
         self._switching = switching
         self._health = health
+        self._ahead_us = ahead_us
+        #: when the last transaction was committed, by the server's clock
+        self._committed_us = translator.reached.time_us
         self._open_transactions = OpenTransactions()
         self._last_sent = time.monotonic()
         #: the next events of the stream, while they are waited for
@@ -77,9 +79,7 @@ class Forwarding:
                 await self._forward(chunk, decoded.tables)
                 is_idle = isinstance(chunk[-1], binlog.Heartbeat)
                 if is_idle:
-                    # Raises GenerationLost if the generation has ended. While the source is idle, no append would
-                    # notice it.
-                    metrics.BACKLOG_BYTES.set(await self._pipe.backlog())
+                    await self._entries.report()
                 _measure(chunk, self._translator)
                 self._open_transactions.report(self._translator.prepared.open())
                 await self._switching.check()
@@ -113,12 +113,21 @@ class Forwarding:
                 await self._insert()
         else:
             await self._translate(chunk, tables)
+        self._note_read(chunk[-1])
         due = time.monotonic() - self._last_sent >= _POSITION_SECONDS
         if due and (heartbeat := self._translator.reached.take_heartbeat()):
             self._last_sent = time.monotonic()
             await self._entries.write([heartbeat])
         if self._stream.drained:
             await self._entries.flush()
+
+    def _note_read(self, last: BinlogEvent) -> None:
+        """Note up to which moment everything was read: now if the server has no more, else the last commit."""
+        if isinstance(last, binlog.Heartbeat):
+            self._entries.has_read_to(time.time_ns() // 1000)
+        elif (committed := self._translator.reached.time_us) != self._committed_us:
+            self._committed_us = committed
+            self._entries.has_read_to(committed - self._ahead_us)
 
     async def _translate(self, events: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
         try:
@@ -183,10 +192,8 @@ def _transactions(events: Sequence[BinlogEvent]) -> Iterator[Sequence[BinlogEven
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
-    metrics.EVENTS_READ.inc(len(chunk))
-    metrics.ROWS_READ.inc(translator.rows)
-    metrics.TRANSACTIONS_READ.inc(translator.transactions)
+    metrics.EVENTS.inc(len(chunk))
+    metrics.ROWS.inc(translator.rows)
+    metrics.TRANSACTIONS.inc(translator.transactions)
     translator.rows = translator.transactions = 0
     metrics.BINLOG_OFFSET.set(chunk[-1].end)
-    if chunk[-1].time:
-        metrics.SOURCE_LAG.set(max(0.0, time.time() - chunk[-1].time))

@@ -19,6 +19,7 @@ from databus_core.readiness import names_columns
 from databus_core.runtime import Health
 from databus_core.settings import Settings, Source
 from databus_core.source_connection import connect_source
+from databus_core.source_log import read_clock
 from databus_reader.backfill.automatic import add_backfills
 from databus_reader.backfill.backfills import Backfills
 from databus_reader.backfill.insertions import Insertions
@@ -30,6 +31,7 @@ from databus_reader.cascade_loads import CascadeLoads
 from databus_reader.earlier_transactions import EarlierTransactions
 from databus_reader.entries import EntryWriter
 from databus_reader.forwarding import Forwarding
+from databus_reader.headroom import watching_headroom
 from databus_reader.new_start import NewStart
 from databus_reader.parking import Parking
 from databus_reader.source.hosts import SourceConnection
@@ -71,6 +73,7 @@ async def read_generation(
         await entries.write([*parking.excluded(), *parking.take_over()])
         await entries.write(await new_start.park(session, start))
         time_us = progress.time_us or time.time_ns() // 1000
+        ahead_us = round((await read_clock(session) - time.time()) * 1e6)
         await entries.write(
             [Start(start, server.identity, server.flavor, time_us, connection.in_order, anew=new_start.planned)]
         )
@@ -119,8 +122,12 @@ async def read_generation(
             follow=follow,
         )
         health.up(host=connection.host)
-        async with backfills, taking_requests(settings, read_to, backfills):
-            forwarding = Forwarding(stream, translator, backfills, cascades, entries, pipe, switching, health)
+        async with (
+            watching_headroom(settings, connection.host, translator),
+            backfills,
+            taking_requests(settings, read_to, backfills),
+        ):
+            forwarding = Forwarding(stream, translator, backfills, cascades, entries, switching, health, ahead_us)
             await forwarding.run(until_idle=until_idle, follow=follow)
             if until_idle and backfills.unfinished:
                 await entries.flush()

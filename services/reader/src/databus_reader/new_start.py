@@ -7,12 +7,12 @@ with the new position, so consumers miss nothing: they get a TRUNCATE, the rows 
 from databus_binlog import Position
 from databus_binlog.session import Session
 from databus_changes.catalog import read_names
-from databus_core import metrics
 from databus_core.errors import FatalError
 from databus_core.events import Event
 from databus_core.kafka_history import read_history
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import reader as metrics
 from databus_core.progress import Progress
 from databus_core.settings import Settings
 from databus_core.settings.rules import first_matches

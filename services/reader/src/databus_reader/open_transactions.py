@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterable
 
-from databus_core import metrics
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import reader as metrics
 
 log = get_logger(__name__)
 

@@ -20,11 +20,11 @@ from databus_changes.doubts import CONCERN_ALL, Doubt, Reason
 from databus_changes.narrowing import narrowed
 from databus_changes.place import Place
 from databus_changes.tables import Rename, TableName
-from databus_core import metrics
 from databus_core.errors import FatalError, GenerationLost, SourceNotReady, UnknownTable
 from databus_core.events import Event, first_names, full_name
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import reader as metrics
 from databus_core.runtime import Health
 from databus_core.settings import Settings
 from databus_core.skips import Skip

@@ -6,8 +6,9 @@ from databus_changes.host_checks import host_results
 from databus_changes.reader_checks import READER_CHECKS
 from databus_core.checks import require
 from databus_core.election import leading
-from databus_core.errors import FatalError, GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
+from databus_core.errors import DatabusError, FatalError, GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
 from databus_core.kafka_checks import HISTORY, kafka_results, known_progress
+from databus_core.kafka_progress import read_progress
 from databus_core.log_events import LogEvent
 from databus_core.logs import bound, get_logger
 from databus_core.pipe import ReaderEnd
@@ -17,6 +18,7 @@ from databus_core.redis_checks import redis_results
 from databus_core.redis_connection import connect_redis
 from databus_core.runtime import Health
 from databus_core.settings import Settings
+from databus_core.source_connection import connect_source
 from databus_reader.baseline import Baseline
 from databus_reader.generation import read_generation
 from databus_reader.new_start import NewStart
@@ -40,7 +42,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
     health.beat()
     async with (
         connect_redis(settings.redis) as redis,
-        leading(settings.reader.election, settings.name, "reader", redis, health),
+        leading(settings.reader.election, settings.name, "reader", redis, health, lambda: _reach(settings)),
     ):
         pipe = ReaderEnd(redis, settings.name)
         hosts, baseline = Hosts(settings), Baseline(settings)
@@ -69,6 +71,18 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
                 except FatalError as error:
                     new_start.plan(error, progress)
             await pipe.end_generation()
+
+
+async def _reach(settings: Settings) -> None:
+    """Reach Kafka and a host of the database. Raises the error of the last host if none can be reached."""
+    await read_progress(settings)
+    for host in settings.source.hosts:
+        try:
+            async with connect_source(settings.source, host):
+                return
+        except DatabusError:
+            if host == settings.source.hosts[-1]:
+                raise
 
 
 async def _serve(

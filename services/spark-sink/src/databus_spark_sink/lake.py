@@ -16,7 +16,7 @@ from databus_core.events import Table
 from databus_core.kafka_ends import Offsets
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
-from databus_core.metrics import SINK_BATCHES, SINK_ROWS, SINK_STEP_SECONDS
+from databus_core.metrics import sink as metrics
 from databus_core.progress import Reset, Routes
 from databus_core.settings.rules import Rule
 from databus_core.table_filter import TableFilter
@@ -212,13 +212,13 @@ class Lake:
         mirrored = self.state.mirrored if self._mirrors.is_any_behind else self._last
         end = msgspec.structs.replace(end, mirrored=mirrored)
         keep = _count(self.state.offsets, end.offsets) < _FEW_RECORDS
-        with SINK_STEP_SECONDS.labels("change_log").time():
+        with metrics.STEP_SECONDS.labels("change_log").time():
             is_appended = self.log.append(reduce(DataFrame.union, decoded), end, keep=keep)
         if not is_appended:
             raise LakeUnavailable(f"another sink writes to {self.layout.root}: stop one of them")
         before, self.state = self.state, end
         self._follow(self.log.changes(before.transaction, end.transaction), before.transaction)
-        SINK_BATCHES.inc()
+        metrics.BATCHES.inc()
 
     def catch_up(self) -> None:
         """Bring mirrors that are behind to the change log's state."""
@@ -233,7 +233,7 @@ class Lake:
         if unknown.statements or any(s.action == "invalid" for each in changes.values() for s in each.statements):
             self._quarantine.follow(self._last)
         changes = {name: each for name, each in changes.items() if self._filter.matches(*name)}
-        SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
+        metrics.ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
         known = set(self.tables.known)
         new = [name for name, each in changes.items() if each.definitions and name not in known]
         for name in new:  # before they are known: this may be interrupted, and repeated

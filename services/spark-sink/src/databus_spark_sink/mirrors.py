@@ -15,7 +15,7 @@ from databus_changes.tables import TableName
 from databus_core.events import Table, first_names, full_name
 from databus_core.log_events import LogEvent
 from databus_core.logs import bound, get_logger
-from databus_core.metrics import SINK_STEP_SECONDS
+from databus_core.metrics import sink as metrics
 from databus_core.settings.rules import Rule
 from databus_spark.changelog import ChangeLog
 from databus_spark.errors import MirrorChanged, TableParked
@@ -198,7 +198,7 @@ class Mirrors:
             return
         with bound(table=full_name(*name)):
             try:
-                with SINK_STEP_SECONDS.labels("mirror").time():
+                with metrics.STEP_SECONDS.labels("mirror").time():
                     self.open(name).advance(changes, last)
             except TableParked as error:
                 self.park(name, str(error), -1 if error.any_dump else last, heals=error.heals)

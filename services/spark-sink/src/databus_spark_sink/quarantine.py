@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
-from databus_core.metrics import SINK_QUARANTINED
+from databus_core.metrics import sink as metrics
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.formats import open_table
 from databus_spark.sequences import between
@@ -43,7 +43,7 @@ class Quarantine:
         state = msgspec.json.encode(LogState(last)).decode()
         self._table.append(rows, state, f"after-{self._done}")
         self._done = last
-        SINK_QUARANTINED.inc(count)
+        metrics.QUARANTINED.inc(count)
         log.warning(
             LogEvent.RECORDS_QUARANTINED, f"records could not be used and are in {self._table.path}", rows=count
         )

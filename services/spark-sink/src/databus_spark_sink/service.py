@@ -18,7 +18,7 @@ from databus_core.events import first_names, full_name
 from databus_core.kafka_progress import read_progress
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
-from databus_core.metrics import SINK_OFFSET, SINK_STEP_SECONDS
+from databus_core.metrics import sink as metrics
 from databus_core.progress import Progress, Routes
 from databus_core.routes import fingerprint
 from databus_core.runtime import Health, uninterrupted
@@ -136,7 +136,7 @@ async def keep_up_to_date(
 def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) -> None:
     letters = names.dead_letter_topic(settings.name)
     with (
-        SINK_STEP_SECONDS.labels("batch").time(),
+        metrics.STEP_SECONDS.labels("batch").time(),
         _reporting(f"the change log in {lake.layout.root} cannot be written"),
     ):
         for topic, loss in batch.lost.items():
@@ -183,7 +183,7 @@ def _reporting(failure: str) -> Iterator[None]:
 def _set_metrics(state: LogState) -> None:
     for topic, partitions in state.offsets.items():
         for partition, offset in partitions.items():
-            SINK_OFFSET.labels(topic, partition).set(offset)
+            metrics.OFFSET.labels(topic, partition).set(offset)
 
 
 async def run_until_idle(settings: Settings, health: Health) -> None:

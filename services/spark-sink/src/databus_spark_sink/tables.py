@@ -15,7 +15,7 @@ from databus_core.errors import LakeUnavailable
 from databus_core.events import full_name
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
-from databus_core.metrics import SINK_PARKED
+from databus_core.metrics import sink as metrics
 from databus_core.progress import Routes
 from databus_core.routes import described, fingerprint_of, published_as, rules_of
 from databus_core.settings.rules import Rule
@@ -114,7 +114,7 @@ class TableStates:
                 parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
                 self._states[row.schema, row.table] = parked
                 self._gaps[row.schema, row.table] = [Gap(*each) for each in row.gaps]
-        SINK_PARKED.set(len(self.out_of_date))
+        metrics.PARKED.set(len(self.out_of_date))
 
     @property
     def known(self) -> list[TableName]:
@@ -233,7 +233,7 @@ class TableStates:
             if (self._table.text() if self._table.exists else "") != self._text:
                 raise LakeUnavailable(f"another sink writes to {self._table.path}: stop one of them")
             self._states |= changed
-            SINK_PARKED.set(len(self.out_of_date))
+            metrics.PARKED.set(len(self.out_of_date))
             rows = [_row(name, parked, self.gaps(name)) for name, parked in sorted(self._states.items())]
             states = local_rows(self._table.spark, rows, _COLUMNS)
             settings = _Settings(

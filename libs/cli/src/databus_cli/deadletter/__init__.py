@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from databus_cli.deadletter.discard import discard
-from databus_cli.deadletter.letters import Letter, open_letters
 from databus_cli.deadletter.replay import open_replay
 from databus_cli.selection import Selection
 from databus_cli.terminal import confirmed, notice, record_progress
 from databus_core.events import first_names
+from databus_core.kafka_dead_letters import Letter, open_letters
 from databus_core.settings import Settings, load
 
 

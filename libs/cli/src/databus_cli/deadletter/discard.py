@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from databus_cli.deadletter.letters import Letter
 from databus_core import kafka_client, names
+from databus_core.kafka_dead_letters import Letter
 from databus_core.settings import Settings
 
 

@@ -8,10 +8,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import MessageSizeTooLargeError
 
-from databus_cli.deadletter.letters import Letter
 from databus_core import kafka_client, names
 from databus_core.dead_letters import DeadLetter
 from databus_core.errors import RAISE_LIMIT, DatabusError, RecordTooLarge
+from databus_core.kafka_dead_letters import Letter
 from databus_core.kafka_history import read_history
 from databus_core.kafka_topics import max_batch_bytes, partition_counts
 from databus_core.settings import Settings

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import sys
-from datetime import UTC, datetime
 from typing import NoReturn
 
 import msgspec
@@ -11,7 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from databus_cli.status.sections import Values, lines, read_sections
+from databus_cli.status.texts import lines, sections
+from databus_core.pipeline_status import PipelineStatus, read_status
 from databus_core.settings import Settings, load
 
 
@@ -20,9 +20,9 @@ def run(options: argparse.Namespace) -> int:
     settings = load(options.config)
     if options.watch:
         asyncio.run(_watch(settings, options.interval, as_json=options.json))  # until an interrupt
-    found = asyncio.run(read_sections(settings))
-    sys.stdout.write(_json(settings, found) if options.json else "\n".join(lines(settings, found)) + "\n")
-    return 1 if any("error" in values for values in found.values()) else 0
+    status = asyncio.run(read_status(settings))
+    sys.stdout.write(_json(status) if options.json else "\n".join(lines(status.pipeline, sections(status))) + "\n")
+    return 1 if status.errors else 0
 
 
 async def _watch(settings: Settings, interval: float, *, as_json: bool) -> NoReturn:
@@ -30,20 +30,20 @@ async def _watch(settings: Settings, interval: float, *, as_json: bool) -> NoRet
     console = Console(markup=False, highlight=False)
     with Live(console=console, auto_refresh=False, redirect_stderr=False) as live:
         while True:
-            found = await read_sections(settings)
+            status = await read_status(settings)
             if as_json or not console.is_terminal:
-                sys.stdout.write(_json(settings, found) if as_json else "\n".join(_dated(settings, found)) + "\n\n")
+                sys.stdout.write(_json(status) if as_json else "\n".join(_dated(status)) + "\n\n")
                 sys.stdout.flush()
             else:
-                live.update(Text("\n".join(_dated(settings, found))), refresh=True)
+                live.update(Text("\n".join(_dated(status))), refresh=True)
             await asyncio.sleep(interval)
 
 
-def _dated(settings: Settings, found: dict[str, Values]) -> list[str]:
-    time = datetime.now(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
-    head, *rest = lines(settings, found)
+def _dated(status: PipelineStatus) -> list[str]:
+    time = status.time.isoformat(" ", "seconds").removesuffix("+00:00")
+    head, *rest = lines(status.pipeline, sections(status))
     return [f"{head}, {time} UTC", *rest]
 
 
-def _json(settings: Settings, found: dict[str, Values]) -> str:
-    return msgspec.json.encode({"pipeline": settings.name, **found}).decode() + "\n"
+def _json(status: PipelineStatus) -> str:
+    return msgspec.json.encode({"pipeline": status.pipeline, **sections(status)}).decode() + "\n"

@@ -26,6 +26,12 @@ def check_overrides() -> None:
         raise InvalidSettings("\n".join(f"environment: {fault}" for fault in faults))
 
 
+def variables() -> Iterator[tuple[str, bool]]:
+    """Yield each variable that overrides something, and whether it is a mapping, whose keys are variables, too."""
+    for name, annotation in _known(Settings, _PREFIX):
+        yield name, _has_origin(annotation, dict)
+
+
 def variable_of(location: Location) -> str:
     """Return the variable that sets the value at a location, alone or as a part of JSON; "" if none does."""
     variables = _variables()

@@ -18,7 +18,7 @@ from devstack.server import DevstackError, Server
 
 _TIMEOUT_SECONDS = 600
 _POLL_SECONDS = 0.2
-_SINK_OFFSET = re.compile(r'^databus_sink_offset\{partition="(\d+)",topic="([^"]+)"\} (\S+)$', re.MULTILINE)
+_SINK_OFFSET = re.compile(r'^databus_sink_offset\{partition="(\d+)",.*topic="([^"]+)"\} (\S+)$', re.MULTILINE)
 
 
 class Deployed(Protocol):

@@ -48,6 +48,7 @@ def _addresses(pipeline: Pipeline) -> dict[str, str]:
         "MariaDB": pipeline.source.url,
         "Redis": pipeline.redis.url,
         "Kafka": pipeline.kafka.url,
+        "operations page": f"{pipeline.url('dump-api')}/",
         "dump-api": f"{pipeline.url('dump-api')}/docs",
         **{f"{service} metrics": f"{pipeline.url(service)}/metrics" for service in SERVICES},
         "lake": str(pipeline.lake),

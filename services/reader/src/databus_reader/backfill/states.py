@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from databus_changes.place import Place
-from databus_core import metrics
 from databus_core.events import StateRecord
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import reader as metrics
 from databus_core.skips import Skip
 from databus_core.table_states import (
     Backfill,
@@ -147,7 +147,7 @@ class BackfillStates:
         """Show in the metrics how many backfills are in each state that is not final."""
         states = [self.progress(each).state for each in self.unfinished()]
         for state in ("waiting", "running", "paused"):
-            metrics.BACKFILL_STATE.labels(state).set(states.count(state))
+            metrics.BACKFILLS.labels(state).set(states.count(state))
 
     def is_first_of_snapshot(self) -> bool:
         """Return whether no row of the snapshot with which the pipeline starts was loaded yet."""

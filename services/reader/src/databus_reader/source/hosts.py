@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import product
 
 from databus_binlog import Position
 from databus_binlog.session import Session
-from databus_core import metrics
 from databus_core.errors import (
     DatabusError,
     FatalError,
@@ -25,6 +25,7 @@ from databus_core.errors import (
 )
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
+from databus_core.metrics import reader as metrics
 from databus_core.progress import Progress
 from databus_core.readiness import require_readable
 from databus_core.runtime import Health
@@ -86,6 +87,8 @@ class Hosts:
 
     def __post_init__(self) -> None:
         self._order = list(self.settings.source.hosts)
+        for host, reason in product(self._order, Refusal):
+            metrics.SOURCE_REFUSALS.labels(host, reason)
 
     @property
     def current(self) -> str:

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from databus_core.errors import DatabusError
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
-from databus_core.metrics import SINK_VERIFY_DIFFERING, SINK_VERIFY_TIME
+from databus_core.metrics import sink as metrics
 from databus_core.settings import Settings
 from databus_spark_sink.compare.verdicts import Verdict, reason_of
 from databus_spark_sink.compare.verify import judged
@@ -37,8 +37,8 @@ class Verification:
             log.warning(LogEvent.VERIFY_FAILED, f"the lake could not be compared: {reason_of(error)}")
             return
         for table in self._measured - found:  # neither the database nor the lake has it any more
-            SINK_VERIFY_DIFFERING.remove(table)
-            SINK_VERIFY_TIME.remove(table)
+            metrics.VERIFY_DIFFERING.remove(table)
+            metrics.VERIFY_TIME.remove(table)
         self._measured = found
 
 
@@ -47,7 +47,7 @@ def _report(verdict: Verdict) -> None:
         log.warning(LogEvent.VERIFY_FAILED, f"{verdict.table} {verdict.text}", table=verdict.table)
     if verdict.differing is None:  # for instance parked
         return
-    SINK_VERIFY_DIFFERING.labels(verdict.table).set(verdict.differing)
-    SINK_VERIFY_TIME.labels(verdict.table).set_to_current_time()
+    metrics.VERIFY_DIFFERING.labels(verdict.table).set(verdict.differing)
+    metrics.VERIFY_TIME.labels(verdict.table).set_to_current_time()
     if not verdict.is_equal:
         log.error(LogEvent.MIRROR_DIFFERS, f"{verdict.table}: {verdict.text}", table=verdict.table)

@@ -1,8 +1,6 @@
 """How far the lake is behind Kafka, as metrics."""
 
-import time
-
-from databus_core.metrics import SINK_LAG_RECORDS, SINK_LAG_SECONDS
+from databus_core.metrics import sink as metrics
 from databus_spark_sink.stream.cuts import Batch
 
 
@@ -10,19 +8,17 @@ class Lag:
     """Follows the batches of a sink. What it was behind before its start is not known."""
 
     def __init__(self) -> None:
-        #: a moment, in seconds since the epoch, whose records in Kafka are all in the lake; at first that of the start
-        self._complete = time.time()
-        SINK_LAG_SECONDS.set_function(lambda: time.time() - self._complete)
+        metrics.FRESHNESS.begin()
 
     def found(self, batch: Batch | None) -> None:
         """Note what is to be written now."""
-        SINK_LAG_RECORDS.set(batch.waiting if batch else 0)
+        metrics.LAG_RECORDS.set(batch.waiting if batch else 0)
 
     def written(self, batch: Batch | None, looked: float, *, is_behind: bool) -> None:
         """Note that the change log has a batch, which was searched for at a time, in seconds since the epoch.
 
         `is_behind`: there are mirrors that do not have it.
         """
-        SINK_LAG_RECORDS.set(batch.waiting - batch.records if batch else 0)
+        metrics.LAG_RECORDS.set(batch.waiting - batch.records if batch else 0)
         if (batch is None or batch.is_all) and not is_behind:
-            self._complete = looked
+            metrics.FRESHNESS.complete(looked)

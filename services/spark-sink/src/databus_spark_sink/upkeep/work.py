@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from databus_core.metrics import SINK_FILES
+from databus_core.metrics import sink as metrics
 from databus_core.settings import Maintain
 from databus_spark.changelog import ChangeLog
 from databus_spark.folder import Folder
@@ -55,7 +55,7 @@ class Upkeep:
         if table := self._in_use(path):
             if table.commits(1):
                 table.compact()
-            SINK_FILES.labels(name).set(table.files())
+            metrics.FILES.labels(name).set(table.files())
 
     def _in_use(self, path: str) -> LakeTable | None:
         """Return a table, if something was written to it since the beginning of the history that is kept.
