@@ -2,7 +2,7 @@
 # the command `databus` and the Python client)
 ARG SERVICE=reader
 
-# ---- build stages: the image gets only wheels, jars and the JRE of them ----
+# ---- build stages ----
 FROM python:3.13-slim AS tools
 RUN apt-get update && apt-get install -y --no-install-recommends g++ libc6-dev zlib1g-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
@@ -10,10 +10,25 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=igno
 COPY requirements/build.txt requirements/
 RUN pip install --require-hashes -r requirements/build.txt
 
+# Everything is installed below /install, and copied from there: the image needs no pip. An image's sources do not change,
+# so Python need not compare them with their byte code.
 FROM tools AS dependencies
 ARG SERVICE
 COPY requirements/${SERVICE}.txt requirements/
-RUN pip wheel --no-build-isolation --require-hashes -r requirements/${SERVICE}.txt -w /wheels
+RUN pip install --prefix=/install --no-compile --no-build-isolation --require-hashes -r requirements/${SERVICE}.txt
+# Removed: symbols for debuggers, sources of compiled modules, tests, what zstandard has for PyPy; of pyarrow copies of a
+# library, and clients of S3 and Flight; of Spark RocksDB, MLlib, Connect, and libraries for other systems than Linux.
+# A library that strip has damaged would not load.
+RUN cd /install/lib/python3*/site-packages \
+ && find . -type d \( -name test -o -name tests \) -prune -exec rm -r {} + \
+ && find . -type f -regex '.*\.\(c\|cpp\|h\|hpp\|pyx\|pxd\|pxi\|pyi\)' -delete \
+ && rm -rf zstandard/_cffi*.so pyarrow/include pyarrow/src \
+      pyarrow/libarrow_python*.so pyarrow/libarrow_python*.so.*.* pyarrow/*_flight* pyarrow/*_s3* \
+      pyspark/data pyspark/examples pyspark/jars/connect-repl \
+ && find . -regex '.*/pyspark/jars/\(.*-\(osx\|windows\)-.*\|\(rocksdbjni\|breeze\|spire\|cats-kernel\|algebra\|spark-connect\|spark-mllib\|spark-graphx\)[-_].*\)\.jar' -delete \
+ && find . -type f -name '*.so*' -exec strip --strip-unneeded {} + \
+ && find . -type f -name '*.so*' -print0 | xargs -0 python -c 'import ctypes, sys; [*map(ctypes.CDLL, sys.argv[1:])]' \
+ && python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s /install -p /usr/local .
 
 FROM tools AS code
 COPY libs/binlog libs/binlog
@@ -30,6 +45,12 @@ ARG SERVICE
 # services/reader, …, libs/cli
 COPY */${SERVICE} program
 RUN pip wheel --no-build-isolation --no-deps -w /wheels ./program
+# Of our libraries only those that the program needs.
+RUN --mount=type=bind,from=dependencies,source=/install,target=/dependencies \
+    PYTHONPATH=$(echo /dependencies/lib/python3*/site-packages) \
+    pip install --prefix=/install --no-compile --no-index --find-links=/wheels "databus-${SERVICE}" \
+ && find /install -type f -name '*.so' -exec strip --strip-unneeded {} + \
+ && python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s /install -p /usr/local /install/lib
 
 FROM python:3.13-slim AS jars
 RUN apt-get update && apt-get install -y --no-install-recommends maven && rm -rf /var/lib/apt/lists/*
@@ -37,15 +58,31 @@ COPY services/spark-sink/pom.xml .
 RUN mvn -q -B -ntp dependency:copy-dependencies -DoutputDirectory=/jars
 
 FROM eclipse-temurin:17-jre AS jre
-# In some versions of this base image the JRE has links to files elsewhere: -L copies these files.
-RUN cp -RL /opt/java/openjdk /jre
+# In some versions of this base image the JRE has links to files elsewhere: -L copies these files. The second archive of
+# classes is for heaps above 32 GB, and ct.sym for a compiler.
+RUN cp -RL /opt/java/openjdk /jre && rm -rf /jre/lib/server/classes_nocoops.jsa /jre/lib/ct.sym /jre/man
 
 # ---- the image: one stage per program ----
-FROM python:3.13-slim AS runtime
+# Python's own modules have byte code in the image: a program would compile them at each start, because it may not write.
+FROM python:3.13-slim AS python
 RUN useradd --uid 10001 --user-group --no-log-init --create-home --home-dir /var/lib/databus databus \
- && install -d -o databus -g databus /var/lib/databus/dumps /var/lib/databus/lake /var/lib/databus/claim-checks
+ && install -d -o databus -g databus /var/lib/databus/dumps /var/lib/databus/lake /var/lib/databus/claim-checks \
+ && cd /usr/local/lib/python3* && rm -rf idlelib test tkinter turtle* pydoc_data lib-dynload/_test* ../../bin/idle* \
+ && python -m compileall -q -j 0 --invalidation-mode unchecked-hash .
+
+# What a service never runs: package managers and what only they need, accounts, mounts, pip. The package database of Debian
+# stays true, scanners read it.
+FROM python AS slim
+RUN dpkg --purge --force-depends --force-remove-essential --force-remove-protected $(dpkg-query -Wf '${binary:Package}\n' \
+      apt 'libapt-pkg*' debian-archive-keyring diffutils login mount openssl passwd perl-base sqv util-linux 2>/dev/null) \
+ && cd /usr/local/lib/python3* \
+ && rm -rf ensurepip site-packages/pip* ../../bin/pip* ../../bin/*-config ../../include config-* \
+      /usr/lib/*/gconv /usr/share/perl5 /usr/share/info /var/cache/debconf /var/log/*
+
+FROM scratch AS runtime
+COPY --from=slim / /
+ENV LANG=C.UTF-8 PATH=/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin
 WORKDIR /var/lib/databus
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
 FROM runtime AS reader
 ENTRYPOINT ["databus-reader"]
@@ -69,18 +106,18 @@ COPY services/spark-sink/src/databus_spark_sink/__main__.py /opt/databus/main.py
 ENTRYPOINT ["/opt/databus/entrypoint.sh"]
 EXPOSE 9103
 
-# Without an entrypoint, because it is also for programs of users: docker run IMAGE databus status, docker run IMAGE python …
-FROM runtime AS cli
+# Without an entrypoint and with pip and apt, because it is also for programs of users: docker run IMAGE databus status,
+# docker run IMAGE python …
+FROM python AS cli
+WORKDIR /var/lib/databus
 CMD ["databus", "--help"]
 
 # Dependencies and code are separate layers: a new version of the code leaves the large layer of dependencies unchanged.
-# The second pip installs the program, and of our libraries those that it needs.
 FROM ${SERVICE}
 ARG SERVICE
-RUN --mount=type=bind,from=dependencies,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --root-user-action=ignore --no-index --no-deps /wheels/*.whl
-RUN --mount=type=bind,from=code,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --root-user-action=ignore --no-index --find-links=/wheels "databus-${SERVICE}"
+COPY --from=dependencies /install /usr/local
+COPY --from=code /install /usr/local
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
 ARG VERSION=dev
 LABEL org.opencontainers.image.title="databus-${SERVICE}" \

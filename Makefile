@@ -10,10 +10,11 @@ UV := $(BIN)/uv
 MEMBERS := $(wildcard libs/* services/*)
 BENCH := PYTHONPATH=tests $(BIN)/python tests/bench
 IMAGES := reader publisher dump-api spark-sink cli
+PINNED := $(IMAGES:%=build/sbom/%.py)
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster fuzz model faults faults-lake golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster compose-test fuzz model faults faults-lake golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images sbom audit chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -56,6 +57,13 @@ fmt: setup ## Format the code, and fix what the linter can fix
 
 images: ## Build the images of the services and of the command `databus`
 	for image in $(IMAGES); do docker build --build-arg SERVICE=$$image --build-arg VERSION=$(VERSION) -t databus-$$image:$(VERSION) .; done
+
+sbom: $(PINNED) ## List the Python packages of each image in CycloneDX: build/sbom/IMAGE.cdx.json
+	for image in $(IMAGES); do $(UV) export --quiet --script build/sbom/$$image.py --format cyclonedx1.5 -o build/sbom/$$image.cdx.json; done
+
+audit: $(PINNED) ## Look for known vulnerabilities of the images' Python packages in the database of osv.dev
+	failed=0; for image in $(IMAGES); do echo "$$image:"; $(UV) audit --preview-features audit-command --script build/sbom/$$image.py $(ARGS) || failed=1; done; exit $$failed
+
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 chart: ## Lint, render and test the chart with Helm 4 and 3, and validate what it makes (HELMS=helm for one Helm)
@@ -75,6 +83,9 @@ KUBECONFORM_SKIP := -skip HTTPRoute,PodMonitor,PrometheusRule,ServiceMonitor,Spa
 
 test-cluster: setup ## Run the sink on a Spark master with two workers, with a lake in a folder and on S3 (T="-k s3a")
 	$(BIN)/pytest tests/cluster $(T)
+
+compose-test: setup ## Run the containers of compose.yaml with a shop under load, twice, and compare the lake; skipped without Docker
+	$(BIN)/pytest tests/compose -o faulthandler_timeout=1800
 
 fuzz: setup ## Cut binlog streams at every byte, and decode damaged binlogs for two minutes (ARGS="--seconds 600")
 	$(BIN)/pytest tests/unit/binlog -k any_cut --every-cut
@@ -170,6 +181,12 @@ $(VENV)/installed: $(VENV)/uv $(wildcard libs/*/pyproject.toml services/*/pyproj
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(MEMBERS:%=-e ./%)
 	@touch $@
+
+# the packages of a lock as the requirements of a script, a form that uv can list and audit
+build/sbom/%.py: requirements/%.txt $(VENV)/uv
+	@mkdir -p $(@D)
+	@{ printf '# /// script\n# requires-python = ">=3.11"\n# dependencies = [\n'; \
+	  sed -n 's/ \\$$//; s/^[a-z].*==.*/#   "&",/p' $<; printf '# ]\n# ///\n'; } >$@
 
 $(VENV)/site: $(VENV)/installed requirements/site.txt
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/site.txt

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
+from common.compose_file import compose_file
 from common.service_logs import unexpected
 from databus_core.settings import load
 from devstack import Server, Stack
@@ -32,7 +32,7 @@ async def test_the_tutorial(own: Stack, redis_server: Server, kafka: Server, tmp
 
 def test_redis_and_kafka_are_those_of_compose() -> None:
     _install, start, *_ = steps("first-pipeline")
-    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    compose = compose_file()["services"]
     images = re.findall(r"127\.0\.0\.1:\d+:\d+ (\S+)", start.code)
     assert images == [compose["redis"]["image"], compose["kafka"]["image"]]
     options = start.code.split("redis-server ")[1].split("\n")[0].replace('""', "").split(" ")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from common.compose_file import compose_file
 from databus_core.errors import InvalidSettings
 from databus_core.settings import Settings, load
 from databus_core.settings.rules import Condition, Rule
@@ -165,10 +166,10 @@ def test_the_charts_values_are_valid_settings(file: str, tmp_path: Path) -> None
 
 
 def test_the_compose_file_has_valid_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compose = yaml.safe_load((_ROOT / "compose.yaml").read_text())
+    compose = compose_file()
     (tmp_path / "password").write_text("secret")
     for service in compose["services"].values():
         for variable, value in service.get("environment", {}).items():
             monkeypatch.setenv(variable, str(value))
-    text = compose["configs"]["databus"]["content"].replace("/run/secrets/mariadb", str(tmp_path / "password"))
+    text = compose["configs"]["databus"]["content"].replace("/run/secrets/database", str(tmp_path / "password"))
     assert loaded(tmp_path, text).name == "shop"

@@ -18,6 +18,10 @@ class Load:
     server: Server
     #: seed of the random generator; different for each load
     seed: int
+    #: the shop's schema
+    schema: str = SCHEMA
+    #: seconds between two transactions
+    pause: float = 0
     #: ids of the customers that this load has inserted and not deleted
     customers: list[int] = field(default_factory=list)
     #: ids of the orders that this load has inserted and not deleted
@@ -32,7 +36,7 @@ class Load:
         connection = await connect(self.server)
         self._random = random.Random(self.seed)
         async with connection, connection.cursor() as cursor:
-            await cursor.execute(f"USE {SCHEMA}")
+            await cursor.execute(f"USE {self.schema}")
             # Without gap locks, and with products updated in order, two loads cannot deadlock.
             await cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             while self.transactions < transactions or not may_end.is_set():
@@ -42,6 +46,8 @@ class Load:
                 self.changes += changed
                 self.transactions += 1
                 on_commit()
+                if self.pause:
+                    await asyncio.sleep(self.pause)
 
     async def _step(self, cursor: Any) -> int:
         """Run the statements of one transaction and return the number of changed rows."""

@@ -6,19 +6,37 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from devstack.demo import shop
-from devstack.pipeline import Pipeline
+from devstack.pipeline import Pipeline, Service
 from devstack.server import DevstackError, Server
 
 _TIMEOUT_SECONDS = 600
 _POLL_SECONDS = 0.2
 _SINK_OFFSET = re.compile(r'^databus_sink_offset\{partition="(\d+)",.*topic="([^"]+)"\} (\S+)$', re.MULTILINE)
+
+
+class Deployed(Protocol):
+    """A running pipeline: a Pipeline, or one in containers."""
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+
+    @property
+    def kafka(self) -> Server:
+        """Its Kafka."""
+
+    def url(self, service: Service) -> str:
+        """Return the URL of a service's HTTP server."""
+
+    def wait(self, service: Service) -> None:
+        """Wait until a service is ready. Raises DevstackError if it ends."""
 
 
 async def take_dump(pipeline: Pipeline) -> dict[str, Any]:
@@ -50,7 +68,7 @@ async def download(pipeline: Pipeline, dump: str, file: dict[str, Any]) -> int:
     return size
 
 
-async def progress(pipeline: Pipeline) -> AsyncGenerator[dict[str, Any], None]:
+async def progress(pipeline: Deployed) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the committed progress records that the topic has, then each new one."""
     topic = TopicPartition(f"databus.progress.{pipeline.name}", 0)
     consumer = AIOKafkaConsumer(bootstrap_servers=pipeline.kafka.url, isolation_level="read_committed", group_id=None)
@@ -61,7 +79,7 @@ async def progress(pipeline: Pipeline) -> AsyncGenerator[dict[str, Any], None]:
             yield json.loads(record.value)
 
 
-async def until_published(source: Server, pipeline: Pipeline) -> None:
+async def until_published(source: Server, pipeline: Deployed) -> None:
     """Wait until the pipeline's progress reaches the end that the binlog has at the call."""
     connection = await shop.connect(source)
     async with connection, connection.cursor() as cursor:
@@ -70,7 +88,9 @@ async def until_published(source: Server, pipeline: Pipeline) -> None:
     async with asyncio.timeout(_TIMEOUT_SECONDS), aclosing(progress(pipeline)) as records:
         async for record in records:
             position = record["position"]
-            if position and (_number(position["file"]), position["offset"]) >= (_number(file), int(offset)):
+            if not position or not position["file"]:  # with `start: earliest` the first one has no name yet
+                continue
+            if (_number(position["file"]), position["offset"]) >= (_number(file), int(offset)):
                 return
 
 
@@ -78,7 +98,7 @@ def _number(file: str) -> int:
     return int(file.rpartition(".")[2])
 
 
-async def until_in_lake(pipeline: Pipeline) -> None:
+async def until_in_lake(pipeline: Deployed) -> None:
     """Wait until the sink has read the topics of all tables to the ends that they have at the call."""
     # a consumer with `read_committed` may be told ends without a transaction that Kafka is still committing
     async with AIOKafkaConsumer(bootstrap_servers=pipeline.kafka.url) as consumer:
@@ -100,7 +120,7 @@ async def until_in_lake(pipeline: Pipeline) -> None:
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _partitions(pipeline: Pipeline, topics: list[str]) -> list[TopicPartition]:
+async def _partitions(pipeline: Deployed, topics: list[str]) -> list[TopicPartition]:
     admin = AIOKafkaAdminClient(bootstrap_servers=pipeline.kafka.url)
     await admin.start()
     try:

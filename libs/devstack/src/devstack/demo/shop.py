@@ -10,9 +10,7 @@ from devstack.server import Server
 SCHEMA = "shop"
 TABLES = ("customers", "products", "orders", "order_lines")
 
-_DEFINITIONS = f"""
-CREATE OR REPLACE DATABASE {SCHEMA} CHARACTER SET utf8mb4;
-USE {SCHEMA};
+_DEFINITIONS = """
 CREATE TABLE customers (
   id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
   name VARCHAR(100) NOT NULL,
@@ -66,17 +64,20 @@ async def connect(server: Server) -> Any:
     )
 
 
-async def exists(server: Server) -> bool:
+async def exists(server: Server, schema: str = SCHEMA) -> bool:
     """Return whether the shop exists."""
     connection = await connect(server)
     async with connection, connection.cursor() as cursor:
-        return bool(await cursor.execute("SHOW DATABASES LIKE %s", (SCHEMA,)))
+        return bool(await cursor.execute("SHOW DATABASES LIKE %s", (schema,)))
 
 
-async def create(server: Server) -> None:
+async def create(server: Server, schema: str = SCHEMA) -> None:
     """Create the shop with its products, in place of an existing shop."""
     connection = await connect(server)
     async with connection, connection.cursor() as cursor:
+        await cursor.execute(f"DROP DATABASE IF EXISTS {schema}")
+        await cursor.execute(f"CREATE DATABASE {schema} CHARACTER SET utf8mb4")
+        await cursor.execute(f"USE {schema}")
         for statement in _DEFINITIONS.split(";\n"):
             await cursor.execute(statement)
         rng = random.Random(1)
@@ -84,7 +85,7 @@ async def create(server: Server) -> None:
             picture = None if number % 3 else rng.randbytes(200)
             title, weight = f"{rng.choice(NAMES)}'s “thing” {number}", rng.uniform(0, 50) if number % 4 else None
             await cursor.execute(
-                f"INSERT INTO {SCHEMA}.products (sku, title, kind, price, weight, stock, picture)"
+                "INSERT INTO products (sku, title, kind, price, weight, stock, picture)"
                 " VALUES (%s, %s, %s, %s, %s, 1000000, %s)",
                 (f"SKU{number:05}", title, rng.randint(1, 3), rng.randint(1, 99999) / 100, weight, picture),
             )
