@@ -48,7 +48,6 @@ def test_the_dashboards_use_metrics_and_labels_that_exist() -> None:
         "databus_build_info",
         "databus_dump_schedules",
         "databus_reader_binlog_offset",
-        "databus_reader_new_starts_total",
         "databus_reader_statements_skipped_total",
         "databus_reader_tables_read_again_total",
         "databus_sink_offset",

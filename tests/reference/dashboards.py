@@ -68,14 +68,19 @@ def _panel(panel: dict[str, Any]) -> dict[str, Any]:
     warn, bad = panel.get("limits", (None, None))
     steps = [{"color": "green", "value": None}]
     steps += [{"color": "yellow", "value": warn}, {"color": "red", "value": bad}] if bad else []
-    is_table = panel["kind"] == "table"
+    is_graph = panel["kind"] == "graph"
     return {
         "title": panel["title"],
         "description": panel["about"],
         "type": _KINDS[panel["kind"]],
         "datasource": _SOURCE,
         "fieldConfig": {
-            "defaults": {"unit": panel["unit"], "thresholds": {"mode": "absolute", "steps": steps}},
+            "defaults": {
+                "unit": panel["unit"],
+                "noValue": "not known",
+                "thresholds": {"mode": "absolute", "steps": steps},
+                "custom": {"thresholdsStyle": {"mode": "dashed" if is_graph and bad else "off"}},
+            },
             "overrides": [],
         },
         "targets": [
@@ -84,8 +89,8 @@ def _panel(panel: dict[str, Any]) -> dict[str, Any]:
                 "datasource": _SOURCE,
                 "expr": re.sub(r"\$p\b", '{pipeline=~"$pipeline"}', expression),
                 "legendFormat": legend,
-                "instant": is_table,
-                "format": "table" if is_table else "time_series",
+                "instant": not is_graph,  # a value of the past would hide that a service is gone
+                "format": "table" if panel["kind"] == "table" else "time_series",
             }
             for index, (legend, expression) in enumerate(panel["queries"].items())
         ],

@@ -1,11 +1,13 @@
 """The stream and what is inserted into it: only at boundaries, in order, and also while the source is idle."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
 
+from databus_binlog import Position
 from databus_binlog import events as binlog
 from databus_core.errors import FatalError
 from databus_core.runtime import Health
@@ -14,7 +16,7 @@ from databus_reader.backfill.window import Window
 from databus_reader.forwarding import Forwarding
 from unit.reader.backfilled import BOUNDARY, PLACE, turn
 
-HEADER = {"time": 0, "server_id": 1, "file": "log.000001", "start": 4, "end": 14}
+HEADER: dict[str, Any] = {"time": 0, "server_id": 1, "file": "log.000001", "start": 4, "end": 14}
 
 
 class Decoded(list[Any]):
@@ -59,6 +61,7 @@ class Parts:
         self.windows: list[Window] = []
         self.flushed = 0
         self.rows = self.transactions = self.time_us = 0
+        self.read_to: list[int] = []
         self.error_at = 0
         self.published: list[Any] = []
         self.own = self.prepared = self.reached = self
@@ -121,7 +124,7 @@ class Parts:
         self.published = list(self.sent)
 
     def has_read_to(self, time_us: int) -> None:
-        return None
+        self.read_to.append(time_us)
 
     async def report(self) -> None:
         return None
@@ -134,10 +137,16 @@ class Parts:
         return None
 
 
-async def run(story: Callable[[Parts, Source], Any], *, until_idle: bool = False, follow: bool = True) -> Parts:
+async def run(
+    story: Callable[[Parts, Source], Any],
+    *,
+    until_idle: bool = False,
+    follow: bool = True,
+    log_end: Position | None = None,
+) -> Parts:
     parts, source = Parts(), Source()
     of: Any = parts
-    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0)  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
     task = asyncio.create_task(forwarding.run(until_idle=until_idle, follow=follow))
     await story(parts, source)
     if not (until_idle and follow):
@@ -170,7 +179,7 @@ async def test_what_precedes_an_error_is_published_before_it_is_raised() -> None
     parts, source = Parts(), Source()
     parts.error_at = 4
     of: Any = parts
-    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0)  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0, None)  # type: ignore[arg-type]
     source.add(event(2), event(4))
     with pytest.raises(FatalError):
         await forwarding.run(until_idle=False, follow=True)
@@ -267,3 +276,35 @@ async def test_a_reader_until_idle_waits_for_its_backfills() -> None:
         source.add(beat)
 
     assert (await run(story, until_idle=True)).sent == [2, "beat", "beat"]
+
+
+def heartbeat(end: int = 14) -> binlog.Heartbeat:
+    return binlog.Heartbeat(**(HEADER | {"end": end}))
+
+
+async def test_a_heartbeat_tells_that_everything_was_read_when_it_arrived_not_when_its_turn_came() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        await turn()  # it waits
+        before = time.time_ns() // 1000
+        source.add(heartbeat())
+        source.drained = False  # the next one is there already when its turn comes
+        await turn()
+        [arrived] = parts.read_to
+        assert before <= arrived <= time.time_ns() // 1000
+        source.add(heartbeat())
+        await turn()
+        assert parts.read_to == [arrived, arrived]
+
+    await run(story)
+
+
+async def test_heartbeats_do_not_count_while_the_server_may_leave_out_transactions() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        source.add(heartbeat(end=50))
+        await turn()
+        assert parts.read_to == []
+        source.add(heartbeat(end=100))
+        await turn()
+        assert len(parts.read_to) == 1
+
+    await run(story, log_end=Position("", HEADER["file"], 100))

@@ -15,10 +15,10 @@ but the newest.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import TypeAlias, cast
+from typing import cast
 
 from redis.asyncio import Redis
 
@@ -29,12 +29,11 @@ from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.metrics import publisher, reader
 from databus_core.metrics.common import LEADER
+from databus_core.reaching import Reach, Reaching
 from databus_core.runtime import Health
 from databus_core.settings import Election
 
 log = get_logger(__name__)
-
-Reach: TypeAlias = Callable[[], Awaitable[object]]
 
 #: time without a renewal after which the work is cancelled, in units of `renew`
 _DEADLINE = 2.0
@@ -76,7 +75,8 @@ async def holding(lease: LeaderLease, role: Role, renew: float, health: Health, 
     """Do what `leading` does, with this lease. It is renewed every `renew` seconds, and valid for 2.5 times as long."""
     leader = LEADER.labels(role)
     try:
-        deadline = await _acquire(lease, role, renew, health, reach)
+        async with Reaching(reach, health) as reaching:
+            deadline = await _acquire(lease, role, renew, health, reaching)
         health.take_over(role)
         _FRESHNESS[role].begin()
         term = _Term(lease, renew, deadline)
@@ -90,10 +90,10 @@ async def holding(lease: LeaderLease, role: Role, renew: float, health: Health, 
                 await lease.release()
 
 
-async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health, reach: Reach) -> float:
+async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health, reaching: Reaching) -> float:
     """Stand by until we hold the lease. Returns the deadline for the next renewal, on the event loop's clock.
 
-    Raises LeadershipLost if that deadline has passed before the storage answers, and the errors of `reach`.
+    Raises LeadershipLost if that deadline has passed before the storage answers.
     """
     clock = asyncio.get_running_loop().time
     leader = None
@@ -111,10 +111,11 @@ async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health,
             log.info(LogEvent.LEADERSHIP_ACQUIRED, f"this replica is the active {role} now", role=role)
             return deadline
         _FRESHNESS[role].end()
-        if not health.has_reached:
-            await reach()
-            health.has_reached = True
-        health.stand_by(f"standby: {holder} is the active {role}")
+        reaching.begin()
+        if health.has_reached:
+            health.stand_by(f"standby: {holder} is the active {role}")
+        else:
+            health.prepare(f"standby: {reaching.reason}")
         health.beat()
         if holder != leader:
             log.info(LogEvent.STANDBY, f"another replica is the active {role}; standing by", role=role, holder=holder)

@@ -35,6 +35,10 @@ class LogEvent(StrEnum):
     # --- replicas of reader and publisher
     LEADERSHIP_ACQUIRED = "leadership_acquired", "This replica is the active one from now on."
     STANDBY = "standby", "Another replica is active; this one takes over when the other one stops."
+    STANDBY_NOT_READY = (
+        "standby_not_ready",
+        "A standby is not ready: something that it depends on refuses it.",
+    )
     LEADERSHIP_LOST = "leadership_lost", "This replica stops working, because another one may be active."
     GENERATION_LOST = "generation_lost", "Reader and publisher lost their common generation; a new one follows."
 

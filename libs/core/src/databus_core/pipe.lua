@@ -6,9 +6,11 @@
 local LOST = { err = 'LOST the generation is gone, is claimed by another reader, or lacks an entry' }
 
 local function open(keys, args) -- args: token, start, published_to
+  local published_to = args[3]
+  if published_to == '0' then published_to = redis.call('HGET', keys[1], 'published_to') or '0' end -- another process knew
   redis.call('DEL', keys[1], keys[2])
-  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0, 'largest', 0, 'published_to', args[3])
-  return redis.status_reply('OK')
+  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0, 'largest', 0, 'published_to', published_to)
+  return tonumber(published_to)
 end
 
 local function claim(keys, args) -- args: claim

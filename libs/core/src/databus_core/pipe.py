@@ -201,7 +201,8 @@ class PublisherEnd(_End):
     async def open(self, progress: Progress) -> None:
         """Open a new generation at this progress, with an empty stream."""
         token = secrets.token_bytes(8)
-        await self._call("open", token, encode_progress(progress), self.published_to_us)
+        published_to = await self._call("open", token, encode_progress(progress), self.published_to_us)
+        self.published_to_us = cast(int, published_to)
         self._acceptance = Acceptance(token)
         self._trimmed = self._bytes = self._largest = 0
         self.read_to = ReadTo(0, 0)

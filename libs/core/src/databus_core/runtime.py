@@ -91,6 +91,11 @@ class Health:
         self._set_ready(reason)
         self.outages.back(among=_LEASE_STORAGES)
 
+    def prepare(self, reason: str) -> None:
+        """Report that the service is a standby that cannot take over yet, and why."""
+        self.is_standby = True
+        self.down(reason)
+
     def take_over(self, role: str) -> None:
         """Report that this is the active replica from now on. It is ready when it works."""
         self.is_standby = False

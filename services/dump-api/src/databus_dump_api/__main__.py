@@ -1,6 +1,7 @@
 """The program `databus-dump-api`: an HTTP server and a worker that takes the requested dumps."""
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from pathlib import Path
@@ -53,7 +54,7 @@ class Service:
         """Open the storage and build the HTTP application."""
         self._store = store = _store(settings)
         store.open()
-        metrics.STORAGE_FREE_BYTES.set_function(store.free_bytes)
+        metrics.STORAGE_FREE_BYTES.set_function(lambda: _free_bytes(store))
         self._redis = redis_client(settings.redis)
         owners = Owners(self._redis, settings.name)
         self._worker = Worker(settings, store, owners)
@@ -125,6 +126,14 @@ async def _check_needs(settings: Settings) -> None:
         pass
     async with connect_pipeline_host(settings.source, await read_progress(settings)):
         pass
+
+
+def _free_bytes(store: DumpStore) -> float:
+    """Return the free bytes for the metric: an error here would take all metrics away."""
+    try:
+        return store.free_bytes()
+    except OSError:  # readiness shows it
+        return math.nan
 
 
 def _store(settings: Settings) -> DumpStore:

@@ -16,6 +16,8 @@ class Marks:
         """`complete_us`: the moment that was reached before, in µs since the epoch; 0: not known."""
         self._marks: deque[ReadTo] = deque()
         self._complete_us = complete_us
+        if complete_us:
+            FRESHNESS.complete(complete_us / 1e6)
 
     def update(self, read_to: ReadTo, published: int) -> int:
         """Note how far the reader has read, and how many of the generation's first entries are in Kafka.

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Events, TableMap
+from databus_binlog import Events, Position, TableMap
 from databus_binlog import events as binlog
 from databus_binlog.session import Stream
 from databus_changes.translate import Translator
@@ -44,8 +44,9 @@ class Forwarding:
         switching: Switching,
         health: Health,
         ahead_us: int,
+        log_end: Position | None,
     ) -> None:
-        """`ahead_us`: how far the server's clock is ahead of ours."""
+        """`ahead_us`: how far the server's clock is ahead of ours. `log_end`: a position before which it may skip."""
         self._stream = stream
         self._translator = translator
         self._backfills = backfills
@@ -53,7 +54,9 @@ class Forwarding:
         self._entries = entries
         self._switching = switching
         self._health = health
-        self._ahead_us = ahead_us
+        self._ahead_us, self._log_end = ahead_us, log_end
+        #: when the last events arrived that were waited for, in µs since the epoch; 0: not known
+        self._arrived_us = 0
         #: when the last transaction was committed, by the server's clock
         self._committed_us = translator.reached.time_us
         self._open_transactions = OpenTransactions()
@@ -96,8 +99,8 @@ class Forwarding:
         """Wait for events; return None if a backfill may have something to insert before. Raises StopAsyncIteration."""
         if self._arriving is None:
             if not self._backfills.active:  # a new request can wait for the next heartbeat
-                return await anext(self._stream)
-            self._arriving = asyncio.create_task(_take(self._stream))
+                return await self._take()
+            self._arriving = asyncio.create_task(self._take())
             self._arriving.add_done_callback(lambda _: self._backfills.wake.set())
         await self._backfills.wake.wait()
         self._backfills.wake.clear()
@@ -105,6 +108,14 @@ class Forwarding:
             return None
         arrived, self._arriving = self._arriving, None
         return arrived.result()
+
+    async def _take(self) -> Events:
+        """Wait for events. Note when they arrived; those that are there already may have waited for a long time."""
+        waits = self._stream.drained
+        events = await anext(self._stream)
+        if waits:
+            self._arrived_us = time.time_ns() // 1000
+        return events
 
     async def _forward(self, chunk: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
         if self._backfills.active:
@@ -122,12 +133,18 @@ class Forwarding:
             await self._entries.flush()
 
     def _note_read(self, last: BinlogEvent) -> None:
-        """Note up to which moment everything was read: now if the server has no more, else the last commit."""
-        if isinstance(last, binlog.Heartbeat):
-            self._entries.has_read_to(time.time_ns() // 1000)
-        elif (committed := self._translator.reached.time_us) != self._committed_us:
-            self._committed_us = committed
+        """Note up to which moment everything was read: the last commit, or when the server had no more.
+
+        A server that finds the position by GTIDs sends heartbeats also while it leaves out what is before it.
+        """
+        if (committed := self._translator.reached.time_us) != self._committed_us:
+            self._committed_us, self._log_end = committed, None
             self._entries.has_read_to(committed - self._ahead_us)
+        if isinstance(last, binlog.Heartbeat):
+            if self._log_end and Position("", last.file, last.end).log_order >= self._log_end.log_order:
+                self._log_end = None
+            if self._log_end is None and self._arrived_us:
+                self._entries.has_read_to(self._arrived_us)
 
     async def _translate(self, events: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
         try:
@@ -174,10 +191,6 @@ class Forwarding:
         except TimeoutError:
             self._backfills.release()
         return True
-
-
-async def _take(stream: Stream) -> Events:
-    return await anext(stream)
 
 
 def _transactions(events: Sequence[BinlogEvent]) -> Iterator[Sequence[BinlogEvent]]:

@@ -73,7 +73,9 @@ async def read_generation(
         await entries.write([*parking.excluded(), *parking.take_over()])
         await entries.write(await new_start.park(session, start))
         time_us = progress.time_us or time.time_ns() // 1000
-        ahead_us = round((await read_clock(session) - time.time()) * 1e6)
+        asked = time.time()  # before: if the answer takes long, the clock counts as ahead, and data as older
+        ahead_us = round((await read_clock(session) - asked) * 1e6)
+        log_end = None if connection.in_order else await session.current_position()
         await entries.write(
             [Start(start, server.identity, server.flavor, time_us, connection.in_order, anew=new_start.planned)]
         )
@@ -127,7 +129,9 @@ async def read_generation(
             backfills,
             taking_requests(settings, read_to, backfills),
         ):
-            forwarding = Forwarding(stream, translator, backfills, cascades, entries, switching, health, ahead_us)
+            forwarding = Forwarding(
+                stream, translator, backfills, cascades, entries, switching, health, ahead_us, log_end
+            )
             await forwarding.run(until_idle=until_idle, follow=follow)
             if until_idle and backfills.unfinished:
                 await entries.flush()

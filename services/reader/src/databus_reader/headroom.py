@@ -5,8 +5,6 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from redis.exceptions import NoPermissionError
-
 from databus_binlog import Position
 from databus_changes.translate import Translator
 from databus_core.errors import DatabusError
@@ -21,7 +19,10 @@ _PAUSE_SECONDS = 60.0
 
 @asynccontextmanager
 async def watching_headroom(settings: Settings, host: str, translator: Translator) -> AsyncIterator[None]:
-    """During the block, look at the server and Redis every minute. What cannot be looked up now is not a number."""
+    """During the block, look at the server and Redis every minute. What cannot be looked up now is not a number.
+
+    The retention is the last one that was seen: it matters most while the server is away.
+    """
 
     async def watch() -> None:
         while True:
@@ -40,15 +41,15 @@ async def watching_headroom(settings: Settings, host: str, translator: Translato
 
 async def _look_at_binlog(settings: Settings, host: str, translator: Translator) -> None:
     """Needs REPLICATION CLIENT, which a reader has for other reasons."""
-    retention, read = math.nan, None
+    read = None
     try:
         async with connect_source(settings.source, host) as session:
             retention = await read_retention(session) or math.inf
+            metrics.RETENTION_HEADROOM_SECONDS.set_function(lambda: retention - metrics.FRESHNESS.seconds)
             if place := translator.reached.place:
                 read = log_offset(await session.logs(), Position("", *place))
     except DatabusError:  # the reader's own connection shows whether the server is away
         pass
-    metrics.RETENTION_HEADROOM_SECONDS.set_function(lambda: retention - metrics.FRESHNESS.seconds)
     metrics.RETENTION_HEADROOM_BYTES.set(math.nan if read is None else read)
 
 
@@ -57,8 +58,8 @@ async def _look_at_redis(settings: Settings) -> None:
     try:
         async with connect_redis(settings.redis) as redis:
             memory = await redis.info("memory")
-            used, limit = memory["used_memory"], memory["maxmemory"]
-    except (DatabusError, NoPermissionError):  # the account may lack the right to INFO, which no service needs
+            used, limit = memory.get("used_memory", math.nan), memory.get("maxmemory", math.nan)
+    except DatabusError:  # also: the account may lack the right to INFO, which no service needs
         pass
     metrics.REDIS_MEMORY_BYTES.set(used)
     metrics.REDIS_MEMORY_LIMIT_BYTES.set(limit)

@@ -74,15 +74,16 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
 
 
 async def _reach(settings: Settings) -> None:
-    """Reach Kafka and a host of the database. Raises the error of the last host if none can be reached."""
+    """Reach Kafka and a host of the database. Raises the error of the first host if none can be reached."""
     await read_progress(settings)
+    errors: list[DatabusError] = []
     for host in settings.source.hosts:
         try:
             async with connect_source(settings.source, host):
                 return
-        except DatabusError:
-            if host == settings.source.hosts[-1]:
-                raise
+        except DatabusError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 async def _serve(

@@ -1,5 +1,6 @@
 """Metrics of dump-api."""
 
+import math
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -35,6 +36,7 @@ STORAGE_FREE_BYTES = _gauge(
     "Free bytes on the volume of the dumps: new dumps are refused if less than 1 MiB is free; +Inf in S3",
 )
 
+NEWEST_TIME.set(math.nan)
 for _state in State:
     if _state.ended:
         ENDED.labels(_state)

@@ -40,4 +40,6 @@ def exposition(service: Service, pipeline: str, *, is_standby: bool) -> bytes:
 
     A standby has no gauges of its service: they would tell how things were when it was active.
     """
+    if service in ("reader", "publisher"):
+        common.LEADER.labels(service)  # it holds no lease before it has tried to get one
     return generate_latest(_Exposition(service, pipeline, is_standby=is_standby))

@@ -1,5 +1,6 @@
 """Metrics of the reader."""
 
+import math
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -70,5 +71,12 @@ PREPARED_SECONDS = _gauge(
     ["xid"],
 )
 
+for _looked_up in (
+    RETENTION_HEADROOM_SECONDS,
+    RETENTION_HEADROOM_BYTES,
+    REDIS_MEMORY_BYTES,
+    REDIS_MEMORY_LIMIT_BYTES,
+):
+    _looked_up.set(math.nan)
 for _state in ("waiting", "running", "paused"):
     BACKFILLS.labels(_state)
