@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from common.connections import Execute, connected, session_on
+from common.gtids import last_number
 from common.waiting import eventually
 from databus_binlog import Position
 from databus_binlog.errors import TableChanged
@@ -52,12 +53,6 @@ async def table(session: Session, schema: str, execute: Execute) -> Table:
 async def count(session: Session, table: Table) -> int:
     query = select(table)
     return sum([batch.count async for batch in session.select(query.sql, query.conversions)])
-
-
-def last_number(position: Position) -> int:
-    """Return the number of the last transaction without a tag: its server alone writes, without gaps."""
-    untagged = position.gtid_set.split(":")[:2][-1]  # behind it, MySQL lists transactions whose GTIDs have tags
-    return int(untagged.rpartition("-")[2])
 
 
 async def test_a_view_contains_the_transactions_before_its_end(

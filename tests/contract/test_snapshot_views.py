@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from common.connections import Connect, Execute, connected, session_on
+from common.gtids import last_number
 from databus_binlog import Position
 from databus_binlog.session import Session
 from databus_changes.catalog import read_table
@@ -61,12 +62,6 @@ async def logged_before(execute: Execute, login: Connect) -> int:
     await execute(TRANSFER)
     async with login() as session:
         return last_number(await session.current_position())
-
-
-def last_number(position: Position) -> int:
-    """Return the number of the last transaction without a tag: its server alone writes, without gaps."""
-    untagged = position.gtid_set.split(":")[:2][-1]  # behind it, MySQL lists transactions whose GTIDs have tags
-    return int(untagged.rpartition("-")[2])
 
 
 @asynccontextmanager
