@@ -104,7 +104,7 @@ class Load:
         key = self._random.choice(self.customers)
         match self._random.randrange(3):
             case 0:
-                statement = "UPDATE customers SET notes = MD5(RAND()), credit = ROUND(credit / 3, 2) WHERE id = %s"
+                statement = "UPDATE customers SET notes = UUID(), credit = ROUND(credit / 3, 2) WHERE id = %s"
             case 1:
                 key = self._random.choice(self.orders)
                 statement = "UPDATE order_lines SET line = line + 100 WHERE order_id = %s AND line < 100"
