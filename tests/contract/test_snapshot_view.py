@@ -16,7 +16,7 @@ from databus_binlog.errors import TableChanged
 from databus_binlog.session import Session
 from databus_changes.catalog import read_table
 from databus_changes.snapshot.connection import connect_snapshot
-from databus_changes.snapshot.locks import lock_writes, unlock_writes
+from databus_changes.snapshot.locks import block_commits, lock_writes, unlock_writes
 from databus_changes.snapshot.select import select
 from databus_changes.snapshot.view import start_current_view, start_view
 from databus_changes.snapshot.views import open_views
@@ -193,3 +193,28 @@ async def test_the_lock_is_taken_although_a_writer_that_it_blocks_has_a_row_for_
         await locking
         await unlock_writes(session)
     assert await count(session, table) == 2
+
+
+async def test_commits_are_blocked_although_a_statement_takes_longer_than_the_first_attempt(
+    session: Session, source: Server, schema: str, execute: Execute
+) -> None:
+    if session.server.flavor == "mysql":
+        pytest.skip("MySQL has no backup stages")
+    await execute("CREATE TABLE aside (got INT) ENGINE=MyISAM")
+    insert = f"INSERT INTO {schema}.aside VALUES (GET_LOCK('{schema}', 60))"
+
+    async def waits() -> bool:
+        async with session_on(source) as observer:
+            running = "SELECT 1 FROM information_schema.processlist WHERE info = %s AND state = 'User lock'"
+            return bool(await observer.query(running, (insert,)))
+
+    async with connected(source) as first, connected(source) as second, asyncio.TaskGroup() as tasks:
+        await first(f"DO GET_LOCK('{schema}', 0)")
+        tasks.create_task(second(insert))
+        await eventually(waits)
+        blocking = tasks.create_task(block_commits(session))
+        await asyncio.wait({blocking}, timeout=1.5)
+        assert not blocking.done()
+        await first(f"DO RELEASE_LOCK('{schema}')")
+        await blocking
+        await session.query("BACKUP STAGE END")

@@ -46,14 +46,6 @@ def listed(language: str, pipeline: str, schema: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Servers whose accounts have only what they were given."""
-    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
-    yield stack
-    stack.discard()
-
-
-@pytest.fixture(scope="module")
 def kafka(own: Stack) -> Server:
     return own.start("kafka-secure")
 

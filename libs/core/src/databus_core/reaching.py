@@ -16,6 +16,8 @@ Reach: TypeAlias = Callable[[], Awaitable[object]]
 
 #: seconds between two attempts
 _PAUSE_SECONDS = 2.0
+#: how long an attempt may take to end
+_END_SECONDS = 0.5
 
 
 class Reaching:
@@ -42,9 +44,13 @@ class Reaching:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        while self._task and not self._task.done():  # a client that is connecting may swallow a cancellation
+        """End the attempt, without a long wait: the lease may have been acquired, and has to be renewed.
+
+        If a client that is connecting swallows the cancellation, the attempts end once the work has reached all.
+        """
+        if self._task:
             self._task.cancel()
-            await asyncio.wait({self._task}, timeout=1)
+            await asyncio.wait({self._task}, timeout=_END_SECONDS)
 
     async def _until_reached(self) -> None:
         while not self._health.has_reached:

@@ -5,7 +5,7 @@ from collections import deque
 from databus_core.metrics.publisher import FRESHNESS
 from databus_core.pipe import ReadTo
 
-#: µs between two marks that are kept: the freshness is as exact while there is a backlog
+#: µs between two marks: while there is a backlog, the freshness may be too large by as much
 _PAUSE_US = 500_000
 
 
