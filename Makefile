@@ -14,7 +14,7 @@ PINNED := $(IMAGES:%=build/sbom/%.py)
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster compose-test fuzz model faults faults-lake golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images sbom audit chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster compose-test chart-test fuzz model faults faults-lake golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images sbom audit chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -83,6 +83,9 @@ KUBECONFORM_SKIP := -skip HTTPRoute,PodMonitor,PrometheusRule,ServiceMonitor,Spa
 
 test-cluster: setup ## Run the sink on a Spark master with two workers, with a lake in a folder and on S3 (T="-k s3a")
 	$(BIN)/pytest tests/cluster $(T)
+
+chart-test: setup ## Install the chart in the cluster of kubectl, break and upgrade it under load, and compare all changes; skipped without one
+	$(BIN)/pytest tests/chart -o faulthandler_timeout=1800
 
 compose-test: setup ## Run the containers of compose.yaml with a shop under load, twice, and compare the lake; skipped without Docker
 	$(BIN)/pytest tests/compose -o faulthandler_timeout=1800

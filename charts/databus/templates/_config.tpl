@@ -12,8 +12,9 @@ publisher:
   only: {reader: [backlog_limit, row_limit]}
 dump-api:
   all: [name, source, redis, kafka, dumps, log]
-  only: {backfill: [keyless_limit]}
-  without: {publisher: [election, listen, claim_checks, topic_settings]}
+  # what the operations page shows: where a new pipeline begins, the limit of its backlog, and who holds the leases
+  only: {backfill: [keyless_limit], reader: [start, backlog_limit, election]}
+  without: {publisher: [listen, claim_checks, topic_settings]}
 spark-sink:
   all: [name, source, kafka, spark, log]
   only: {dumps: [url, api_key_file]}

@@ -95,3 +95,10 @@ name: the component's name
 {{- printf "databus-%s-%s" $plain .name }}
 {{- end }}
 {{- end }}
+
+{{/* The Leases that a component reads: reader and publisher their own, dump-api both, for its page. Parameters: those of the last */}}
+{{- define "databus.readLeases" -}}
+{{- range ternary (list "reader" "publisher") (list .name) (eq .name "dump-api") }}
+{{- include "databus.kubernetesLease" (dict "root" $.root "name" .) }}
+{{- end }}
+{{- end }}

@@ -33,7 +33,7 @@ metadata:
 spec:
   {{- include "databus.podSpec" . | nindent 2 }}
   serviceAccountName: {{ $.account | default (include "databus.serviceAccountName" .) }}
-  automountServiceAccountToken: {{ not (and (empty $.account) (empty (include "databus.kubernetesLease" (dict "root" . "name" $.name)))) }}
+  automountServiceAccountToken: {{ not (and (empty $.account) (empty (include "databus.readLeases" $))) }}
   # A service stops within 16 s: two steps of 8 s (databus_core.runtime).
   terminationGracePeriodSeconds: {{ $.values.terminationGracePeriodSeconds | default 30 }}
   containers:

@@ -1,0 +1,67 @@
+"""A ledger that is written to the database all the time, and its messages in Kafka, which are all compared."""
+
+import asyncio
+from random import Random
+
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from common.waiting import cancelled
+from devstack import Server
+from devstack.replication import run
+from faults.checker import Checker
+from faults.ledger import Ledger
+from faults.writer import Writer
+
+#: all of the pipeline's changes come to one partition, which shows their order
+TOPIC = "proof"
+SCHEMA = "ledger"
+_SEED = 19
+
+
+class Workload:
+    """One writer, and the checker of what arrives."""
+
+    def __init__(self, source: Server, kafka: Server) -> None:
+        self._source, self._kafka = source, kafka
+        self._writer = Writer(Ledger(0, _SEED), SCHEMA, lambda: source, Random(_SEED))
+        self.checker = Checker([self._writer])
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def prepare(self) -> None:
+        """Create the tables and the topic."""
+        await run(self._source, f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4")
+        await self._writer.create()
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._kafka.url)
+        await admin.start()
+        await admin.create_topics([NewTopic(TOPIC, 1, 1)])
+        await admin.close()
+
+    def start(self) -> None:
+        """Begin to write and to compare."""
+        following = self.checker.follow(self._kafka, [TopicPartition(TOPIC, 0)])
+        self._tasks = [asyncio.create_task(following), asyncio.create_task(self._writer.run())]
+
+    async def progress(self, transactions: int = 20, *, seconds: float = 120) -> None:
+        """Wait until this many transactions that begin from now on are in Kafka. Raises Stuck or Violation."""
+        waiting = asyncio.create_task(self.checker.progress(transactions, seconds))
+        await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in self._tasks:
+            if task.done():
+                await cancelled(waiting)
+                task.result()
+        await waiting
+
+    async def finish(self) -> None:
+        """Write no more, and compare the last messages, and the tables. Raises Stuck or Violation."""
+        following, writing = self._tasks
+        self._writer.finish()
+        await writing
+        await self.checker.complete(120)
+        following.cancel()
+        await self.checker.compare(self._source, SCHEMA)
+
+    async def stop(self) -> None:
+        """End at once."""
+        for task in self._tasks:
+            await cancelled(task)
