@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from devstack import Stack
 from devstack.replication import Pair
 from faults.catalogue import FAULTS
 from faults.storm import storm
+
+pytestmark = pytest.mark.mysql_in_slow
 
 _SEED = 20
 

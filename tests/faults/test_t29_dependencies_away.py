@@ -85,7 +85,7 @@ async def arrived(pipeline: Pipeline, count: int) -> list[int]:
     return lengths
 
 
-@pytest.mark.parametrize("kind", ["redis", "kafka"])
+@pytest.mark.parametrize("kind", ["redis", pytest.param("kafka", marks=pytest.mark.slow)])
 async def test_t29_while_a_dependency_is_away_memory_is_bounded_and_nothing_is_lost(
     pipeline: Pipeline, own: Stack, kind: Kind
 ) -> None:

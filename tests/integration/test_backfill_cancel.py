@@ -22,6 +22,8 @@ from databus_core.table_states import (
 from devstack import Server
 from devstack.pipeline import Pipeline
 
+pytestmark = pytest.mark.mysql_in_slow
+
 
 async def cancelled(
     settings: Settings, backfill: Backfill, progress: BackfillProgress, doubt: TableDoubt | None = None

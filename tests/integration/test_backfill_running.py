@@ -15,6 +15,8 @@ from devstack import Server
 from devstack.pipeline import Pipeline
 from integration.loading import Copy, backfills, command, reached, rows_of
 
+pytestmark = pytest.mark.mysql_in_slow
+
 _ROWS = 32
 #: chunks have 4 rows
 _SLOW = {"rows_per_second": 16}

@@ -19,6 +19,8 @@ from databus_core.settings import load
 from devstack import Server
 from devstack.pipeline import Pipeline
 
+pytestmark = pytest.mark.mysql_in_slow
+
 
 class Published(NamedTuple):
     """A pipeline whose services are stopped, and whose topic has rows 1, 2 and 3 of table t."""

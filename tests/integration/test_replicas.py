@@ -20,6 +20,8 @@ from databus_core.pipe import ReaderEnd
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 
+pytestmark = pytest.mark.mysql_in_slow
+
 RENEW = 1.0
 SERVICES: tuple[Service, ...] = ("reader", "publisher")
 

@@ -11,6 +11,8 @@ from databus_core.kafka_table_states import read_states
 from databus_core.settings import load
 from devstack import Server
 
+pytestmark = pytest.mark.mysql_in_slow
+
 
 async def test_each_run_publishes_what_was_written_since_the_last_one(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume

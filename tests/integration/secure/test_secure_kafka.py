@@ -141,7 +141,7 @@ def read_by_spark(spark: SparkSession, section: Section, topic: str) -> DataFram
     return spark.read.format("kafka").options(**options, subscribe=topic, startingOffsets="earliest").load()
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("mechanism", [pytest.param("PLAIN", marks=pytest.mark.slow), "SCRAM-SHA-256"])
 async def test_other_sasl_mechanisms_log_in(
     spark: SparkSession, sections: dict[str, Section], topic: str, mechanism: str
 ) -> None:
