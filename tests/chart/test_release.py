@@ -110,6 +110,8 @@ async def test_an_upgrade_that_could_not_work_changes_nothing(release: Release, 
         await release.apply(wrong | {"check": {"enabled": False}}, seconds=30)
     assert set(before) <= set(await release.pods("publisher"))
     await workload.progress()
+    await release.kill(await release.holder("publisher"))  # it starts again with the configuration that it had
+    await workload.progress()
     await release.rollback()
     await release.until_ready("publisher", 2)
     await workload.progress()
@@ -180,7 +182,7 @@ async def test_downloads_scale_the_dump_api(release: Release, workload: Workload
         {"dumpApi": {"autoscaling": {"enabled": True, "minReplicas": 1, "maxReplicas": 2, "cpuPercent": 50}}}
     )
     dump = json.loads(await _databus(release, servers, "dump", "create", "--wait", "--json"))
-    largest = max((file for table in dump["tables"] for file in table["files"]), key=lambda file: file["bytes"])
+    largest = max(dump["files"], key=lambda file: file["bytes"])
     url = f"http://databus-dump-api.{release.namespace.name}:8080/v1/dumps/{dump['id']}/files/{largest['name']}"
     downloading = asyncio.create_task(servers.python("client", _DOWNLOAD, url, DUMP_API_KEY, "150"))
     begin = time.monotonic()
@@ -191,7 +193,7 @@ async def test_downloads_scale_the_dump_api(release: Release, workload: Workload
 
 
 async def test_the_lake_equals_the_database(release: Release, workload: Workload) -> None:
-    await release.apply({"sparkSink": {"enabled": True}})
+    await release.apply({"sparkSink": {"enabled": True}}, seconds=600)  # on a small node its first batches take long
     await workload.finish()
     [sink] = await release.until_ready("spark-sink", 1)
 
@@ -200,9 +202,9 @@ async def test_the_lake_equals_the_database(release: Release, workload: Workload
             shown = await release.namespace.kubectl("exec", sink, "--", "databus-spark-sink", "verify")
         except CommandFailed:  # the last changes are still on their way
             return False
-        return shown.count(": equal") == 5
+        return shown.count(": equal") == 4  # there is no mirror of a table without a key
 
-    await until(is_equal, 300)
+    await until(is_equal, 600)
 
 
 async def test_nothing_stays_but_the_claims(release: Release) -> None:
