@@ -245,6 +245,18 @@ def test_the_command_line_installs_no_spark_and_no_web_server() -> None:
     assert not locked("cli").keys() & {"pyspark", "starlette", "uvicorn"}
 
 
+@pytest.mark.parametrize("service", ["reader", "publisher"])
+def test_what_makes_spans_is_not_installed_because_redis_would_import_opentelemetry_without_using_it(
+    service: str,
+) -> None:
+    assert not [name for name in locked(service) if name.startswith("opentelemetry")]
+
+
+def test_spans_come_with_an_extra_of_the_core() -> None:
+    others = distributions_of(reached_from(["databus_core.spans"]).others)
+    assert others <= declared_by("databus-core", ["tracing"]).keys()
+
+
 def test_the_second_engine_comes_with_an_extra_of_the_reader() -> None:
     modules = [name for name in our_modules() if name.startswith(OPTIONAL_ENGINE)]
     others = distributions_of(reached_from(modules).others)
