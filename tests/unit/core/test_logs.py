@@ -22,7 +22,10 @@ from databus_core.settings import Log
 from databus_core.settings.log import LogLevel
 from reference import logs as reference
 
-_LOGGERS = ("databus", "databus.reader", "aiokafka", "asyncmy", "httpx", "py4j", "uvicorn")
+_LOGGERS = (
+    *("databus", "databus.reader", "aiokafka", "asyncmy", "httpx", "py4j", "uvicorn"),
+    *("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal"),
+)
 
 log = get_logger("databus_reader.service")
 
@@ -114,6 +117,7 @@ def test_single_loggers_can_have_levels_of_their_own(capsys: pytest.CaptureFixtu
     get_logger("databus_core.election").warning(LogEvent.STANDBY, "2")
     logging.getLogger("httpx").info("3")
     logging.getLogger("aiokafka.client").error("no")
+    logging.getLogger("opentelemetry.sdk._shared_internal").warning("no")
     logging.getLogger("another").info("no")
     logging.getLogger("another").warning("4")
     logging.getLogger("uvicorn.error").info("no")

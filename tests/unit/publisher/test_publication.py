@@ -1,4 +1,4 @@
-"""What a publisher commits after a failure, after `End`, and beside a commit that is under way.
+"""What a publisher commits after a failure, after `End`, and beside a commit that is under way, and the spans of it.
 
 The producer is a stand-in that can refuse records.
 """
@@ -33,14 +33,17 @@ from databus_core.events import (
     TableDefinition,
 )
 from databus_core.names import SEQUENCE_HEADER
+from databus_core.pipe import Entry
 from databus_core.progress import Progress
 from databus_core.settings import Settings
 from databus_core.settings.topic_claims import known_claims
+from databus_core.spans import Spans
 from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Limit
 from databus_publisher.publication import Publication
 from databus_publisher.service import _next_entries
+from databus_publisher.tracing import TracedEnd, TracedPublication
 from databus_wire.kafka_records import sequence_text
 
 TABLE = Table(schema="shop", name="items", columns=(Column(name="id", type="int", raw_type="int"),), primary_key=(0,))
@@ -56,8 +59,9 @@ class Producer:
     def __init__(self) -> None:
         #: whether records fit
         self.accepts = True
-        #: raised by `send`
+        #: raised by `send` and by `finish_commit`
         self.failure: Exception | None = None
+        self.commit_failure: Exception | None = None
         #: commits that have ended, and the one that was started
         self.commits: list[Progress] = []
         self.started: Progress | None = None
@@ -99,6 +103,8 @@ class Producer:
     async def abort(self) -> None: ...
 
     async def finish_commit(self) -> None:
+        if self.started and self.commit_failure:
+            raise self.commit_failure
         if self.started:
             self.commits.append(self.started)
             self.started = self.committing = None
@@ -120,12 +126,15 @@ class Topics:
 
 @pytest.fixture
 def publish() -> Callable[..., Any]:
-    def make(message_format: str, oversize: str = "stop", **options: object) -> tuple[Publication, Producer]:
+    def make(
+        message_format: str, oversize: str = "stop", pipe: TracedEnd | None = None, **options: object
+    ) -> tuple[Publication, Producer]:
         routes = [{"match": ["*.*"], "format": message_format, "topic": "t", "options": options}]
         settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes, "oversize": oversize}})
         producer: Any = Producer()
         topics: Any = Topics()
-        return Publication(settings, producer, topics, Progress(), known_claims(settings, [])), producer
+        arguments = settings, producer, topics, Progress(), known_claims(settings, []), ()
+        return TracedPublication(pipe, *arguments) if pipe else Publication(*arguments), producer
 
     return make
 
@@ -306,3 +315,56 @@ async def test_what_was_published_is_committed_if_the_reader_ends_the_generation
     with pytest.raises(GenerationLost):
         await _next_entries(publication, asyncio.create_task(end()))
     assert publication.committed.transaction == 2
+
+
+class RecordedSpans(Spans):
+    """Keeps the number of the entry, the stage, and the type of the error of each span."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[Any, ...]] = []
+
+    def trace(self, generation: bytes, claim: bytes, number: int) -> Any:
+        return number
+
+    def add(self, trace, stage, begun_ns, ended_ns, attributes, error=None) -> None:
+        self.added.append((trace, stage, *([type(error).__name__] if error else [])))
+
+
+@pytest.fixture
+def spans() -> RecordedSpans:
+    return RecordedSpans()
+
+
+@pytest.fixture
+def traced(spans: RecordedSpans) -> TracedEnd:
+    """A pipe of which four entries were taken."""
+    redis: Any = None
+    pipe = TracedEnd(redis, "shop", spans)
+    pipe.arrived += [(Entry(b"generation", b"claim", number, b""), 1) for number in range(4)]
+    return pipe
+
+
+async def test_each_entry_has_a_span_of_the_commit_that_has_its_end(publish, traced, spans):
+    publication, _ = publish("databus", pipe=traced)
+    await add(publication, *START, begin(1), CHUNK, COMMIT, begin(2), ROW)  # a commit begins inside of it
+    await publication.finish_commit()
+    assert spans.added == [(0, "publish")]
+    await add(publication, COMMIT, begin(3), CHUNK, COMMIT)  # a commit begins at its end
+    await publication.finish_commit()
+    assert spans.added[1:] == [(1, "publish"), (0, "commit"), (1, "commit")]
+    await add(publication, begin(4), ROW, COMMIT, End())
+    assert spans.added[4:] == [(2, "publish"), (2, "commit")]
+    assert [entry.number for entry, _ in traced.arrived] == [3]
+
+
+async def test_a_step_that_fails_has_the_type_of_its_error_in_the_trace_of_each_of_its_entries(publish, traced, spans):
+    publication, producer = publish("databus", pipe=traced)
+    await add(publication, *START, begin(1), ROW, COMMIT)
+    await add(publication, begin(2), ROW, COMMIT)
+    producer.failure = producer.commit_failure = KafkaUnavailable("away")
+    with pytest.raises(KafkaUnavailable):
+        await publication.commit()
+    with pytest.raises(KafkaUnavailable):
+        await add(publication, begin(3), ROW)
+    failed = "KafkaUnavailable"
+    assert spans.added[2:] == [(0, "commit", failed), (1, "commit", failed), (2, "publish", failed)]

@@ -7,7 +7,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import distribution, packages_distributions
@@ -50,7 +50,7 @@ class Reached:
 
     #: modules of this repository
     modules: set[str] = field(default_factory=set)
-    #: top-level packages of others
+    #: imports from packages of others, as `imports` returns them
     others: set[str] = field(default_factory=set)
 
 
@@ -127,7 +127,7 @@ def reached_from(start: Iterable[str]) -> Reached:
             if (top := target.partition(".")[0]) in sys.stdlib_module_names:
                 continue
             if top not in our_packages():
-                found.others.add(top)
+                found.others.add(target)
                 continue
             parts = target.split(".")
             parents = [".".join(parts[: end + 1]) for end in range(len(parts))]
@@ -146,10 +146,25 @@ def looks_up_plugins(module: str) -> bool:
     return "importlib.metadata.entry_points" in imports(our_modules()[module])
 
 
-def distributions_of(packages: Iterable[str]) -> set[str]:
-    """Return the distributions that these top-level packages belong to."""
-    known = packages_distributions()
-    return {canonicalize_name(name) for package in packages for name in known[package]}
+def distributions_of(targets: Iterable[str]) -> set[str]:
+    """Return the distributions that these imports are from."""
+    return {canonicalize_name(name) for target in targets for name in _owners(target)}
+
+
+@cache
+def _owners(target: str) -> set[str]:
+    top, *inner = target.split(".")
+    names = set(_installed()[top])
+    if len(names) == 1:
+        return names
+    folders = ["/".join([top, *inner[:depth]]) for depth in range(1, len(inner) + 1)]  # of a shared namespace
+    files = {f"{folder}{end}" for folder in folders for end in (".py", "/__init__.py")}
+    return {name for name in names if files & {str(file) for file in distribution(name).files or ()}}
+
+
+@cache
+def _installed() -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 def declared_by(name: str, extras: Iterable[str] = ()) -> dict[str, Requirement]:
@@ -193,9 +208,9 @@ def locked(lock: str) -> dict[str, str]:
 def test_a_distribution_declares_what_its_modules_import(name: str) -> None:
     member = members()[name]
     targets = {target for path in member.modules.values() for target in imports(path)}
-    packages = {target.partition(".")[0] for target in targets} - set(sys.stdlib_module_names)
-    ours = {our_packages()[package] for package in packages & our_packages().keys()} - {name}
-    others = distributions_of(packages - our_packages().keys())
+    tops = {target: top for target in targets if (top := target.partition(".")[0]) not in sys.stdlib_module_names}
+    ours = {our_packages()[top] for top in tops.values() if top in our_packages()} - {name}
+    others = distributions_of(target for target, top in tops.items() if top not in our_packages())
     assert ours | others == member.declared - (FOR_OTHERS.keys() - others) - {name}
 
 
@@ -228,6 +243,18 @@ def test_the_sink_installs_no_protobuf_no_database_client_and_no_rich() -> None:
 
 def test_the_command_line_installs_no_spark_and_no_web_server() -> None:
     assert not locked("cli").keys() & {"pyspark", "starlette", "uvicorn"}
+
+
+@pytest.mark.parametrize("service", ["reader", "publisher"])
+def test_what_makes_spans_is_not_installed_because_redis_would_import_opentelemetry_without_using_it(
+    service: str,
+) -> None:
+    assert not [name for name in locked(service) if name.startswith("opentelemetry")]
+
+
+def test_spans_come_with_an_extra_of_the_core() -> None:
+    others = distributions_of(reached_from(["databus_core.spans"]).others)
+    assert others <= declared_by("databus-core", ["tracing"]).keys()
 
 
 def test_the_second_engine_comes_with_an_extra_of_the_reader() -> None:

@@ -31,6 +31,8 @@ class LogEvent(StrEnum):
     DEPENDENCY_BACK = "dependency_back", "A dependency is available again; `seconds` is the length of the outage."
     CHECK_WARNING = "check_warning", "What was checked works now, but an operator should look at it (`--check`)."
     LIBRARY = "library", "A line of a library or a warning of Python; `logger` names its source."
+    COLLECTOR_LOST = "collector_lost", "Spans are dropped, because the collector of traces does not accept them."
+    COLLECTOR_BACK = "collector_back", "The collector of traces accepts spans again."
 
     # --- replicas of reader and publisher
     LEADERSHIP_ACQUIRED = "leadership_acquired", "This replica is the active one from now on."

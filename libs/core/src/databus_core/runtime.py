@@ -35,6 +35,7 @@ from databus_core.metrics.common import READY, RETRIES
 from databus_core.metrics.exposition import Service, exposition
 from databus_core.outages import Outages
 from databus_core.settings import Log, Settings, load
+from databus_core.tracing import flushed_spans
 
 log = logs.get_logger(__name__)
 _T = TypeVar("_T")
@@ -167,7 +168,8 @@ def main(
         else:
             http = app(settings, health) if app else Starlette(routes=health_routes(health, name, settings.name))
             work = until_idle if until_idle and arguments.until_idle else run
-            asyncio.run(_supervised(serve(listen(settings), work, settings, health, http)))
+            with flushed_spans():
+                asyncio.run(_supervised(serve(listen(settings), work, settings, health, http)))
     except DatabusError as error:
         for line in str(error).splitlines():
             log.error(LogEvent.FAILED, line, **error.fields)

@@ -29,12 +29,14 @@ from databus_core.routes import fingerprint
 from databus_core.runtime import Health, uninterrupted
 from databus_core.settings import Settings
 from databus_core.settings.topic_claims import TopicClaims, known_claims
+from databus_core.tracing import open_spans, require_tracing
 from databus_messages.format_check import FORMATS, check_formats
 from databus_messages.routing.rule_check import RULES
 from databus_publisher.marks import Marks
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
+from databus_publisher.tracing import make_pipe, make_publication
 
 log = get_logger(__name__)
 
@@ -48,6 +50,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
     With `until_idle`, return when a reader has stopped at the end of the binlog and everything it sent is committed.
     """
     health.beat()
+    spans = open_spans("publisher", settings.name)
     async with (
         connect_redis(settings.redis) as redis,
         leading(settings.publisher.election, settings.name, "publisher", redis, health, lambda: _reach(settings)),
@@ -56,7 +59,8 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
         while True:
             try:
                 async with open_producer(settings) as producer:
-                    return await _serve(settings, health, redis, topics, producer, until_idle=until_idle)
+                    pipe = make_pipe(redis, settings.name, spans)
+                    return await _serve(settings, health, redis, pipe, topics, producer, until_idle=until_idle)
             except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
                 await topics.lower_limit(refused)
 
@@ -68,11 +72,18 @@ async def _reach(settings: Settings) -> None:
 
 
 async def _serve(
-    settings: Settings, health: Health, redis: Redis, topics: Topics, producer: Producer, *, until_idle: bool
+    settings: Settings,
+    health: Health,
+    redis: Redis,
+    pipe: PublisherEnd,
+    topics: Topics,
+    producer: Producer,
+    *,
+    until_idle: bool,
 ) -> None:
     """Publish from the progress in Kafka, one generation after the other."""
     await check_formats(settings)  # before opening a generation, which ends the reader's current one
-    pipe, progress = PublisherEnd(redis, settings.name), await read_progress(settings, to_end=True)
+    progress = await read_progress(settings, to_end=True)
     if progress is None:
         await require_new(settings, redis)
         progress = Progress()
@@ -81,7 +92,7 @@ async def _serve(
     while True:
         states, _ = await read_states(settings)
         parked = [table for table, doubt in states.doubts.items() if doubt.state == "parked"]
-        publication = Publication(settings, producer, topics, progress, claims, parked)
+        publication = make_publication(pipe, settings, producer, topics, progress, claims, parked)
         await _open(pipe, producer, progress)
         health.up()
         with bound(generation=pipe.generation):
@@ -206,6 +217,7 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 async def check(settings: Settings, _: Health) -> None:
     """Check Redis and the lease, Kafka, formats with the services that they need, and the rules for known tables."""
+    require_tracing()
     found = await redis_results(settings, "publisher")
     found += await kafka_results(settings, [*PUBLISHER_CHECKS, RULES])
     found += await results("publisher", nullcontext(settings), [FORMATS])

@@ -36,6 +36,7 @@ from databus_reader.new_start import NewStart
 from databus_reader.parking import Parking
 from databus_reader.source.hosts import SourceConnection
 from databus_reader.source.switching import Switching
+from databus_reader.tracing import make_entries
 
 log = get_logger(__name__)
 
@@ -64,7 +65,7 @@ async def read_generation(
         log.warning(LogEvent.COLUMN_NAMES_MISSING, f"the binlog does not name columns: {advice}")
     heal = settings.doubt.cascades == "heal"
     await warn_of_cascades(session, settings.source, connection.host, heal=heal)
-    async with EntryWriter(pipe, settings.reader.backlog_limit, health) as entries:
+    async with make_entries(pipe, settings.reader.backlog_limit, health) as entries:
         history = await baseline.tables(connection, progress, entries, health)
         found, read_to = await read_states(settings)
         await entries.write(await add_backfills(settings, session, found, progress))

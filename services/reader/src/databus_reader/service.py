@@ -19,12 +19,14 @@ from databus_core.redis_connection import connect_redis
 from databus_core.runtime import Health
 from databus_core.settings import Settings
 from databus_core.source_connection import connect_source
+from databus_core.tracing import open_spans, require_tracing
 from databus_reader.baseline import Baseline
 from databus_reader.generation import read_generation
 from databus_reader.new_start import NewStart
 from databus_reader.parking import Parking
 from databus_reader.source.hosts import Hosts
 from databus_reader.source.switching import Switching, start_switching
+from databus_reader.tracing import make_pipe
 
 log = get_logger(__name__)
 
@@ -39,12 +41,13 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
     With `until_idle`, return when the publisher has committed everything that is in the binlog now.
     """
     require_engine(settings.reader.engine)
+    spans = open_spans("reader", settings.name)
     health.beat()
     async with (
         connect_redis(settings.redis) as redis,
         leading(settings.reader.election, settings.name, "reader", redis, health, lambda: _reach(settings)),
     ):
-        pipe = ReaderEnd(redis, settings.name)
+        pipe = make_pipe(redis, settings.name, spans)
         hosts, baseline = Hosts(settings), Baseline(settings)
         parking = Parking(settings, baseline, health)
         new_start = NewStart(settings, parking)
@@ -159,6 +162,7 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 async def check(settings: Settings, _: Health) -> None:
     """Check Redis and the lease, the schema history in Kafka, and every host of the database."""
     require_engine(settings.reader.engine)
+    require_tracing()
     found = await kafka_results(settings, [HISTORY])
     found += await redis_results(settings, "reader")
     progress = await known_progress(settings)
