@@ -26,6 +26,8 @@ class Workload:
         self._source, self._kafka = source, kafka
         self._writer = Writer(Ledger(0, _SEED), SCHEMA, lambda: source, Random(_SEED))
         self.checker = Checker([self._writer])
+        #: tables that have a mirror in the lake, because they have a key
+        self.mirrored = [f"{SCHEMA}.{book.name}" for book in self._writer.ledger.books if book.key]
         self._tasks: list[asyncio.Task[None]] = []
 
     async def prepare(self) -> None:
