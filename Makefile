@@ -85,7 +85,7 @@ test-cluster: setup ## Run the sink on a Spark master with two workers, with a l
 	$(BIN)/pytest tests/cluster $(T)
 
 chart-test: setup ## Install the chart in the cluster of kubectl, break and upgrade it under load, and compare all changes; skipped without one
-	$(BIN)/pytest tests/chart -o faulthandler_timeout=1800
+	$(BIN)/pytest tests/chart -x -o faulthandler_timeout=1800
 
 compose-test: setup ## Run the containers of compose.yaml with a shop under load, twice, and compare the lake; skipped without Docker
 	$(BIN)/pytest tests/compose -o faulthandler_timeout=1800

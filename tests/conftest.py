@@ -55,10 +55,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _GroupS
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the groups, in their order; tests marked `mysql_in_slow` are slow on MySQL."""
+    """Begin with the groups, in their order; tests marked `mysql_in_slow` are slow on MySQL if MariaDB has the same."""
+    ids = {item.nodeid for item in items}
     for item in items:
-        parameters = getattr(item, "callspec", None)
-        if parameters and item.get_closest_marker("mysql_in_slow") and "mysql" in parameters.id.split("-"):
+        test, _, parameters = item.nodeid.partition("[")
+        same = re.sub(r"\bmysql\b", "mariadb", parameters)
+        if item.get_closest_marker("mysql_in_slow") and same != parameters and f"{test}[{same}" in ids:
             item.add_marker("slow")
     order = {name: number for number, name in enumerate(_TOGETHER)}
     items.sort(key=lambda item: order.get(_group(item.nodeid), len(order)))

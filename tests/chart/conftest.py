@@ -92,7 +92,9 @@ async def release(servers: Namespace, workload: Workload) -> AsyncIterator[Relea
     await namespace.secret("source", password=PASSWORD)
     await namespace.secret("dump-api", key=DUMP_API_KEY)
     await namespace.kubectl("apply", "--filename", "-", text=_CLAIM)
-    release = Release(namespace, servers)
+    nodes = (await namespace.get("nodes"))["items"]
+    node = next(node for node in nodes if not node["spec"].get("unschedulable") and not node["spec"].get("taints"))
+    release = Release(namespace, servers, node["metadata"]["labels"]["kubernetes.io/hostname"])
     yield release
     await release.uninstall()
     await namespace.delete()

@@ -25,11 +25,13 @@ _KILL = "import resource; resource.prlimit(1, resource.RLIMIT_CPU, (1, 1))"
 class Release:
     """The chart, installed in a namespace whose pods must follow the standard `restricted`."""
 
-    def __init__(self, namespace: Namespace, servers: Namespace) -> None:
+    def __init__(self, namespace: Namespace, servers: Namespace, node: str) -> None:
         self.namespace = namespace
-        self._values = _merged(_values(servers.name), _own_values())
-        #: the last two revisions that were installed completely
-        self._revisions = [0, 0]
+        self._values = _merged(_values(servers.name, node), _own_values())
+        #: the revision that was installed last
+        self.revision = 0
+        #: the values of each
+        self._installed: dict[int, dict[str, Any]] = {}
 
     async def apply(self, changes: dict[str, Any] | None = None, *, seconds: int = _WAIT_SECONDS) -> None:
         """Install or upgrade the release with the values of before and these changes, and wait for it.
@@ -41,18 +43,22 @@ class Release:
         await command(
             HELM, "--namespace", self.namespace.name, "upgrade", NAME, str(CHART), *wait, text=yaml.safe_dump(values)
         )
-        self._values = values
-        [shown] = json.loads(await self.namespace.helm("history", NAME, "--max", "1", "--output", "json"))
-        self._revisions = [self._revisions[1], shown["revision"]]
+        await self._note(values)
 
     async def test(self) -> None:
         """Run `helm test`. Raises CommandFailed."""
         await self.namespace.helm("test", NAME)
 
-    async def rollback(self, *, before_last: bool = False) -> None:
-        """Go back to the last revision that was installed completely, or to the one before it."""
-        revision = self._revisions[0 if before_last else 1]
+    async def rollback(self, revision: int) -> None:
+        """Go back to a revision that was installed. Raises CommandFailed."""
         await self.namespace.helm("rollback", NAME, str(revision), "--wait", "--timeout", f"{_WAIT_SECONDS}s")
+        await self._note(self._installed[revision])
+
+    async def _note(self, values: dict[str, Any]) -> None:
+        """Note what is installed now."""
+        [shown] = json.loads(await self.namespace.helm("history", NAME, "--max", "1", "--output", "json"))
+        self.revision, self._values = shown["revision"], values
+        self._installed[self.revision] = values
 
     async def uninstall(self) -> None:
         """Remove the release."""
@@ -68,8 +74,7 @@ class Release:
 
         async def ready() -> set[str] | None:
             pods = await self.pods(component)
-            are_ready = all(_condition(pod, "Ready") for pod in pods.values())
-            return set(pods) if len(pods) == count and are_ready else None
+            return set(pods) if len(pods) == count and all(map(is_ready, pods.values())) else None
 
         return await until(ready, seconds) or set()
 
@@ -81,12 +86,6 @@ class Release:
     async def kill(self, pod: str) -> None:
         """Let the kernel end the service in a pod at once, without a signal that it could handle."""
         await self.namespace.python(pod, _KILL)
-
-    async def evict(self, pod: str) -> None:
-        """Evict a pod, as a drain of its node does. Raises CommandFailed if its budget does not permit that."""
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
-        path = f"/api/v1/namespaces/{self.namespace.name}/pods/{pod}/eviction"
-        await command("kubectl", "create", "--raw", path, "--filename", "-", text=json.dumps(body))
 
 
 def pod_of(holder: str) -> str:
@@ -102,9 +101,10 @@ def image(name: str) -> str:
     return f"{registry}{values['repository']}-{name}:{values['tag']}"
 
 
-def _condition(pod: dict[str, Any], kind: str) -> bool:
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Return whether a pod is ready."""
     conditions = pod["status"].get("conditions", ())
-    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _own_values() -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _own_values() -> dict[str, Any]:
     return yaml.safe_load(Path(path).read_text()) if path else {}
 
 
-def _values(servers: str) -> dict[str, Any]:
+def _values(servers: str, node: str) -> dict[str, Any]:
     election = {"election": {"by": "kubernetes", "renew": f"{RENEW}s"}}
     client = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": servers}},
                "podSelector": {"matchLabels": {"app": "client"}}}]  # fmt: skip
@@ -134,6 +134,8 @@ def _values(servers: str) -> dict[str, Any]:
         "publisher": {"replicas": 2},
         "dumpApi": {"persistence": {"existingClaim": "dumps"}},
         "sparkSink": {"enabled": False},
+        # all on one node: its drain leaves no place for new pods, and dump-api's replicas share a volume
+        "nodeSelector": {"kubernetes.io/hostname": node},
         "networkPolicy": {
             "enabled": True,
             "dumpApiFrom": client,

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from chart.kubernetes import CommandFailed, Namespace, until
-from chart.release import DUMP_API_KEY, NAME, RENEW, Release, pod_of
+from chart.release import DUMP_API_KEY, NAME, RENEW, Release, is_ready, pod_of
 from chart.workload import Workload
+from common.waiting import cancelled
 from devstack import Server
 from devstack.replication import run
 
@@ -29,7 +30,9 @@ try:
 except OSError as error:
     print(error)
 """
-#: downloads a file in several threads until this many seconds have passed, and prints the different lengths
+#: connects to a host and a port, or fails
+_CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5)"
+#: downloads a file in several threads until this many seconds have passed, and prints the different lengths, and errors
 _DOWNLOAD = """
 import sys, threading, time, urllib.request
 url, key, seconds = sys.argv[1:]
@@ -37,7 +40,10 @@ end, lengths = time.monotonic() + float(seconds), set()
 def download():
     while time.monotonic() < end:
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
-        lengths.add(len(urllib.request.urlopen(request, timeout=30).read()))
+        try:
+            lengths.add(len(urllib.request.urlopen(request, timeout=30).read()))
+        except OSError as error:
+            lengths.add(repr(error))
 threads = [threading.Thread(target=download) for _ in range(4)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
@@ -86,6 +92,7 @@ async def test_another_pod_takes_over_when_the_active_one_is_killed(
 async def test_an_upgrade_restarts_only_what_it_concerns_and_a_rollback_undoes_it(
     release: Release, workload: Workload
 ) -> None:
+    first = release.revision
     before = [await release.pods(role) for role in ("reader", "dump-api", "publisher")]
     await release.apply({"config": {"publisher": {"topic_settings": {"retention.ms": "86400000"}}}})
     after = [await release.pods(role) for role in ("reader", "dump-api", "publisher")]
@@ -94,9 +101,11 @@ async def test_an_upgrade_restarts_only_what_it_concerns_and_a_rollback_undoes_i
         set(before[1]),
         set(),
     ]
+    await release.test()
     await workload.progress()
-    await release.rollback(before_last=True)
+    await release.rollback(first)
     assert not set(await release.pods("publisher")) & set(after[2])
+    await release.test()
     await workload.progress()
 
 
@@ -108,23 +117,23 @@ async def test_an_upgrade_that_could_not_work_changes_nothing(release: Release, 
     assert set(await release.pods("publisher")) == set(before)
     with pytest.raises(CommandFailed):  # the new pods never get ready, so the old ones stay
         await release.apply(wrong | {"check": {"enabled": False}}, seconds=30)
-    assert set(before) <= set(await release.pods("publisher"))
+    pods = await release.pods("publisher")
+    assert set(before) < set(pods)
+    assert not any(is_ready(pods[new]) for new in pods.keys() - before.keys())
     await workload.progress()
     await release.kill(await release.holder("publisher"))  # it starts again with the configuration that it had
     await workload.progress()
-    await release.rollback()
-    await release.until_ready("publisher", 2)
+    await release.rollback(release.revision)
+    assert await release.until_ready("publisher", 2) == set(before)
     await workload.progress()
 
 
 async def test_a_drain_evicts_one_pod_after_the_other(release: Release, workload: Workload) -> None:
     pods = [pod for role in ROLES for pod in (await release.pods(role)).values()]
-    nodes = {pod["spec"]["nodeName"] for pod in pods}
-    drains = []
-    for node in nodes:
-        selector = f"app.kubernetes.io/instance={NAME},app.kubernetes.io/component in ({','.join(ROLES)})"
-        words = ["drain", node, "--pod-selector", selector, "--delete-emptydir-data", "--timeout", "180s"]
-        drains.append(asyncio.create_task(release.namespace.kubectl(*words)))
+    [node] = {pod["spec"]["nodeName"] for pod in pods}
+    selector = f"app.kubernetes.io/instance={NAME},app.kubernetes.io/component in ({','.join(ROLES)})"
+    words = ["drain", node, "--pod-selector", selector, "--delete-emptydir-data", "--timeout", "180s"]
+    drain = asyncio.create_task(release.namespace.kubectl(*words))
 
     async def is_refused() -> bool:
         budgets = (await release.namespace.get("poddisruptionbudgets"))["items"]
@@ -135,10 +144,12 @@ async def test_a_drain_evicts_one_pod_after_the_other(release: Release, workload
         for role in ROLES:
             assert len(await release.pods(role)) == 2  # the new one finds no node
         await workload.progress()
+    except BaseException:
+        await cancelled(drain)
+        raise
     finally:
-        for node in nodes:
-            await release.namespace.kubectl("uncordon", node)
-    await asyncio.gather(*drains)
+        await release.namespace.kubectl("uncordon", node)
+    await drain
     for role in ROLES:
         await release.until_ready(role, 2)
     assert not {pod["metadata"]["name"] for pod in pods} & {name for role in ROLES for name in await release.pods(role)}
@@ -150,6 +161,10 @@ async def test_only_those_whom_the_network_policy_admits_reach_a_port(release: R
         url = f"http://databus-{component}.{release.namespace.name}:{port}/metrics"
         assert "databus_ready" in await servers.python("client", _GET, url, "")
         assert "timed out" in await servers.python("stranger", _GET, url, "")
+    publisher, kafka = await release.holder("publisher"), f"kafka.{servers.name}"
+    await release.namespace.python(publisher, _CONNECT, kafka, "9092")
+    with pytest.raises(CommandFailed, match="timed out"):
+        await release.namespace.python(publisher, _CONNECT, kafka, "9094")
 
 
 async def test_the_operations_page_names_the_active_pods(release: Release, servers: Namespace) -> None:
@@ -201,8 +216,9 @@ async def test_the_lake_equals_the_database(release: Release, workload: Workload
     assert shown.count(": equal") == len(workload.mirrored)
 
 
-async def test_nothing_stays_but_the_claims(release: Release) -> None:
+async def test_nothing_stays_but_the_claims(release: Release, workload: Workload) -> None:
     await release.uninstall()
+    await workload.stop()
     left = (await release.namespace.get("deployments,leases,services,jobs"))["items"]
     assert left == []
     claims = (await release.namespace.get("persistentvolumeclaims"))["items"]

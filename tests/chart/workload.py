@@ -1,6 +1,7 @@
 """A ledger that is written to the database all the time, and its messages in Kafka, which are all compared."""
 
 import asyncio
+from collections.abc import Awaitable
 from random import Random
 
 from aiokafka import TopicPartition
@@ -46,24 +47,29 @@ class Workload:
 
     async def progress(self, transactions: int = 20, *, seconds: float = 120) -> None:
         """Wait until this many transactions that begin from now on are in Kafka. Raises Stuck or Violation."""
-        waiting = asyncio.create_task(self.checker.progress(transactions, seconds))
-        await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
-        for task in self._tasks:
-            if task.done():
-                await cancelled(waiting)
-                task.result()
-        await waiting
+        await self._while_it_runs(self.checker.progress(transactions, seconds))
 
     async def finish(self) -> None:
         """Write no more, and compare the last messages, and the tables. Raises Stuck or Violation."""
-        following, writing = self._tasks
         self._writer.finish()
-        await writing
-        await self.checker.complete(120)
-        following.cancel()
+        await self._while_it_runs(self._tasks[-1])
+        self._tasks.pop()
+        await self._while_it_runs(self.checker.complete(120))
         await self.checker.compare(self._source, SCHEMA)
 
     async def stop(self) -> None:
-        """End at once."""
-        for task in self._tasks:
+        """End at once. Raises Violation if a message was wrong."""
+        while self._tasks:
+            task = self._tasks.pop()
             await cancelled(task)
+            if not task.cancelled():
+                task.result()
+
+    async def _while_it_runs(self, work: Awaitable[None]) -> None:
+        """Wait for some work, or for the first error of a task."""
+        waiting = asyncio.ensure_future(work)
+        await asyncio.wait({waiting, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            await cancelled(waiting)
+            await self.stop()
+        await waiting

@@ -73,10 +73,6 @@ metadata:
     {{- include "databus.labels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $.name }}
 spec:
-  {{- if eq $.name "dump-api" }}
-  # While a pod is not ready, dumps can still be read and deleted.
-  publishNotReadyAddresses: true
-  {{- end }}
   selector:
     {{- include "databus.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $.name }}

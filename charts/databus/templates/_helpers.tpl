@@ -96,9 +96,19 @@ name: the component's name
 {{- end }}
 {{- end }}
 
-{{/* The Leases that a component reads: reader and publisher their own, dump-api both, for its page. Parameters: those of the last */}}
+{{/* The Leases that a component reads: reader and publisher their own, dump-api both, for its page. Parameters: root; name */}}
 {{- define "databus.readLeases" -}}
 {{- range ternary (list "reader" "publisher") (list .name) (eq .name "dump-api") }}
 {{- include "databus.kubernetesLease" (dict "root" $.root "name" .) }}
+{{- end }}
+{{- end }}
+
+{{/*
+The service account of dump-api if it reads Leases: one of its own, because the others may also write them, and dump-api is what clients
+reach. Empty without Leases, and if the chart creates no accounts.
+*/}}
+{{- define "databus.leaseReader" -}}
+{{- if and .Values.dumpApi.enabled .Values.serviceAccount.create (include "databus.readLeases" (dict "root" . "name" "dump-api")) }}
+{{- printf "%s-dump-api" (include "databus.fullname" .) }}
 {{- end }}
 {{- end }}

@@ -57,9 +57,15 @@ spec:
         timeoutSeconds: 5
         failureThreshold: 6
       readinessProbe:
-        httpGet: {path: /readyz, port: http}
+        # Dumps can be read while dump-api waits for the database or Kafka: its Service sends requests to all pods that answer.
+        httpGet: {path: {{ ternary "/healthz" "/readyz" (eq $.name "dump-api") }}, port: http}
         periodSeconds: 5
         timeoutSeconds: 5
+      {{- if eq $.name "dump-api" }}
+      lifecycle:
+        preStop: # until no more requests come
+          exec: {command: [sleep, "3"]}
+      {{- end }}
       {{- with $.values.resources }}
       resources:
         {{- toYaml . | nindent 8 }}

@@ -236,7 +236,7 @@ class DumpApi:
         raise refusal(f"dump-api refused the request: {detail}")
 
     def _unavailable(self, error: Exception) -> DumpApiUnavailable:
-        return DumpApiUnavailable(f"dump-api {self._url}: {error or type(error).__name__} (check dumps.url)")
+        return DumpApiUnavailable(f"dump-api {self._url}: {str(error) or type(error).__name__} (check dumps.url)")
 
 
 def _without_login(url: httpx.URL) -> httpx.URL:
