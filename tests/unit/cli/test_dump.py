@@ -6,13 +6,15 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 import zstandard
 
 from databus_binlog import Position
 from databus_cli.__main__ import main
-from databus_core.errors import DumpUnusable
+from databus_core.dump_client import DumpApi
+from databus_core.errors import DumpApiUnavailable, DumpUnusable
 from databus_core.events import Action, Column, Row, Table
 from databus_core.manifest import DumpFile, FileFormat, Manifest, State
 from databus_messages.formats.base import SnapshotRows
@@ -138,6 +140,16 @@ def test_an_unknown_option_and_an_unreachable_dump_api_are_reported_in_one_line(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
+
+
+async def test_an_error_without_a_text_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def request(*_: object, **__: object) -> None:
+        raise httpx.ReadTimeout("")
+
+    monkeypatch.setattr(httpx.AsyncClient, "request", request)
+    async with DumpApi("http://localhost") as api:
+        with pytest.raises(DumpApiUnavailable, match="ReadTimeout"):
+            await api.dumps()
 
 
 @pytest.mark.parametrize(
