@@ -29,6 +29,7 @@ from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
 from databus_core.metrics import publisher, reader
 from databus_core.metrics.common import LEADER
+from databus_core.pipe import read_moments
 from databus_core.reaching import Reach, Reaching
 from databus_core.runtime import Health
 from databus_core.settings import Election
@@ -67,6 +68,7 @@ async def leading(
         open_lease(election, pipeline, role, redis) as lease,
         holding(lease, role, election.renew, health, reach),
     ):
+        await _continue_freshness(role, redis, pipeline)
         yield
 
 
@@ -88,6 +90,13 @@ async def holding(lease: LeaderLease, role: Role, renew: float, health: Health, 
         with suppress(DatabusError, TimeoutError):
             async with asyncio.timeout(_RELEASE_SECONDS):
                 await lease.release()
+
+
+async def _continue_freshness(role: Role, redis: Redis, pipeline: str) -> None:
+    """Count the freshness from where the replica that was active before has come, if Redis knows that."""
+    read_to, published_to = await read_moments(redis, pipeline)
+    if moment := published_to if role == "publisher" else read_to or published_to:
+        _FRESHNESS[role].complete(moment / 1e6)
 
 
 async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health, reaching: Reaching) -> float:

@@ -160,4 +160,5 @@ def _api_errors() -> Iterator[None]:
             raise KubernetesUnavailable(f"Kubernetes answers {answer}") from error
         raise FatalError(f"Kubernetes answers {answer}: {error.response.text[:200]}") from error
     except (httpx.TransportError, OSError, ValueError) as error:
-        raise KubernetesUnavailable(f"the Kubernetes API is unavailable: {str(error) or type(error).__name__}") from error
+        reason = str(error) or type(error).__name__
+        raise KubernetesUnavailable(f"the Kubernetes API is unavailable: {reason}") from error

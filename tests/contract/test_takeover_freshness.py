@@ -1,0 +1,45 @@
+"""Freshness goes on where the replica that was active before has come."""
+
+import secrets
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.asyncio import Redis
+
+from databus_core import names
+from databus_core.election import leading
+from databus_core.leases import Role
+from databus_core.metrics import publisher, reader
+from databus_core.metrics.freshness import Freshness
+from databus_core.runtime import Health
+from databus_core.settings import Election
+from devstack import Server
+
+
+@pytest.fixture
+async def redis(redis_server: Server) -> AsyncIterator[Redis]:
+    async with Redis.from_url(redis_server.url) as client:
+        yield client
+
+
+async def reach() -> None:
+    """Reach what the work depends on: nothing."""
+
+
+@pytest.mark.parametrize(
+    ("role", "freshness", "seconds"), [("publisher", publisher.FRESHNESS, 100), ("reader", reader.FRESHNESS, 50)]
+)
+async def test_a_replica_that_takes_over_knows_how_old_the_data_is(
+    redis: Redis, role: Role, freshness: Freshness, seconds: int
+) -> None:
+    pipeline, now = f"p{secrets.token_hex(4)}", time.time()
+    moments = {"published_to": now - 100, "read_to": now - 50}
+    key = names.generation_key(pipeline)
+    await redis.hset(key, mapping={name: int(moment * 1e6) for name, moment in moments.items()})
+    async with leading(Election(), pipeline, role, redis, Health(), reach):
+        assert seconds <= freshness.seconds < seconds + 20
+    await redis.delete(key)
+    freshness.end()
+    async with leading(Election(), pipeline, role, redis, Health(), reach):
+        assert freshness.seconds < 20
