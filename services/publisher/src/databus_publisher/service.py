@@ -36,7 +36,7 @@ from databus_publisher.marks import Marks
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
-from databus_publisher.tracing import make_pipe, make_publication
+from databus_publisher.tracing import TracedEnd, TracedPublication, make_pipe
 
 log = get_logger(__name__)
 
@@ -92,7 +92,8 @@ async def _serve(
     while True:
         states, _ = await read_states(settings)
         parked = [table for table, doubt in states.doubts.items() if doubt.state == "parked"]
-        publication = make_publication(pipe, settings, producer, topics, progress, claims, parked)
+        arguments = settings, producer, topics, progress, claims, parked
+        publication = TracedPublication(pipe, *arguments) if isinstance(pipe, TracedEnd) else Publication(*arguments)
         await _open(pipe, producer, progress)
         health.up()
         with bound(generation=pipe.generation):
