@@ -29,7 +29,7 @@ from databus_core.routes import fingerprint
 from databus_core.runtime import Health, uninterrupted
 from databus_core.settings import Settings
 from databus_core.settings.topic_claims import TopicClaims, known_claims
-from databus_core.tracing import open_spans, require_tracing
+from databus_core.tracing import open_spans
 from databus_messages.format_check import FORMATS, check_formats
 from databus_messages.routing.rule_check import RULES
 from databus_publisher.marks import Marks
@@ -218,7 +218,7 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 async def check(settings: Settings, _: Health) -> None:
     """Check Redis and the lease, Kafka, formats with the services that they need, and the rules for known tables."""
-    require_tracing()
+    open_spans("publisher", settings.name)
     found = await redis_results(settings, "publisher")
     found += await kafka_results(settings, [*PUBLISHER_CHECKS, RULES])
     found += await results("publisher", nullcontext(settings), [FORMATS])
