@@ -12,7 +12,7 @@ from common.collector import Collector, collecting
 from common.waiting import eventually
 from databus_core.entry_contents import describe_entry
 from databus_core.errors import GenerationLost, InvalidSettings
-from databus_core.events import Action, Begin, Commit, RowsEvent
+from databus_core.events import Action, Begin, Commit, RowsEvent, SnapshotEvent
 from databus_core.log_events import LogEvent
 from databus_core.runtime import Health, Work
 from databus_core.settings import Settings
@@ -188,3 +188,9 @@ def test_an_entry_is_described_by_numbers_and_positions() -> None:
         "databus.position": "log.1:204",
     }
     assert describe_entry([]) == {"databus.transactions": 0, "databus.rows": 0}
+
+
+@pytest.mark.parametrize("length", [0, 1, 15, 16, 300, 65_535, 65_536])
+def test_rows_are_counted_without_decoding_them(length: int) -> None:
+    chunk = SnapshotEvent("t", 0, msgspec.Raw(msgspec.msgpack.encode([[]] * length)), 1)
+    assert describe_entry([chunk, chunk])["databus.rows"] == 2 * length
