@@ -35,9 +35,13 @@ class Collector:
         self.requests = 0
         #: what it answers; it forgets the spans of a request that it refuses
         self.status = 200
+        #: requests wait for it
+        self.answers = threading.Event()
+        self.answers.set()
 
     def receive(self, body: bytes) -> int:
         """Receive a request, and return the status of the answer."""
+        self.answers.wait()
         status = self.status
         self.requests += 1
         self.raw += body
@@ -83,6 +87,7 @@ def collecting() -> Iterator[Collector]:
         collector = Collector(f"http://127.0.0.1:{server.server_port}")
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield collector
+        collector.answers.set()
         server.shutdown()
 
 

@@ -1,9 +1,9 @@
 """Traces of a pipeline: one for each entry of the pipe, with spans of both services; the collector may be away."""
 
 import asyncio
-import socket
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -37,11 +37,17 @@ async def trace_of(collector: Collector, contents: Mapping[str, object]) -> dict
     return await eventually(complete, seconds=30)
 
 
-async def test_a_transaction_has_a_trace_from_the_reader_to_the_commit_in_kafka_without_its_rows(
+async def test_a_transaction_has_a_trace_and_a_collector_that_hangs_holds_nothing(
     make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume
 ) -> None:
     with collecting() as collector:
-        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
+        environment = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "300",
+            "OTEL_BSP_SCHEDULE_DELAY": "50",
+            "OTEL_BSP_MAX_QUEUE_SIZE": "4",
+            "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1",
+        }
         pipeline = make_pipeline(source, schema, environment=environment)
         async with printing(source) as run:
             await run(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY, body TEXT)")
@@ -49,8 +55,28 @@ async def test_a_transaction_has_a_trace_from_the_reader_to_the_commit_in_kafka_
             consumer = await changes(f"{pipeline.name}.{schema}.t")
             await run(f"INSERT INTO {schema}.t VALUES (1, 'confidential'), (2, 'confidential'), (3, NULL)")
             ((gtid,),) = await run("SELECT @@last_gtid")
-        assert gtid
-        spans = await trace_of(collector, {"databus.gtid": gtid.decode()})
+            assert gtid
+            (message,) = await consumer.until(1)
+            check_trace(await trace_of(collector, {"databus.gtid": gtid.decode()}), pipeline, message)
+            assert b"databus.rows" in collector.raw
+            assert b"confidential" not in collector.raw
+
+            collector.answers.clear()
+            for number in range(8):  # more spans than the queue has room for
+                await run(f"INSERT INTO {schema}.t VALUES ({number + 10}, NULL)")
+                await consumer.until(1)
+        for service in ("reader", "publisher"):
+            begun = time.monotonic()
+            await asyncio.to_thread(pipeline.stop, service)
+            assert time.monotonic() - begun < 8
+            log = pipeline.log(service).read_text()
+            assert " stopped: " in log
+            assert "Queue full, dropping Span" in log
+            assert log.count("library") < 3
+
+
+def check_trace(spans: Mapping[str, Received], pipeline: Pipeline, message: Mapping[str, Any]) -> None:
+    """Check the trace of an entry with one transaction of three rows, whose first record is this message."""
     read, publish, commit = (spans[f"databus.{stage}"] for stage in ("read", "publish", "commit"))
     assert (read.parent, publish.parent, commit.parent) == ("", read.span, publish.span)
     assert read.begun < publish.begun < commit.begun < commit.ended
@@ -63,39 +89,8 @@ async def test_a_transaction_has_a_trace_from_the_reader_to_the_commit_in_kafka_
     assert f"generation={shared['databus.generation']}" in pipeline.log("publisher").read_text()
     assert read.attributes["databus.transactions"] == 1
     assert read.attributes["databus.rows"] == 3
-    (message,) = await consumer.until(1)
     file, _, offset = read.attributes["databus.position"].partition(":")
     assert file == message["Key"]["Pos"]["Name"]
     assert int(offset) > message["Key"]["Pos"]["Pos"]
     assert commit.attributes["messaging.system"] == "kafka"
     assert commit.attributes["databus.transaction.last"] >= read.attributes["databus.transaction.last"]
-    assert b"databus.rows" in collector.raw
-    assert b"confidential" not in collector.raw
-
-
-async def test_a_collector_that_hangs_holds_neither_the_pipeline_nor_its_stop(
-    make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections, and never answers
-        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        environment = {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
-            "OTEL_EXPORTER_OTLP_TIMEOUT": "300",
-            "OTEL_BSP_SCHEDULE_DELAY": "50",
-            "OTEL_BSP_MAX_QUEUE_SIZE": "2",
-            "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1",
-        }
-        pipeline = make_pipeline(source, schema, environment=environment)
-        async with printing(source) as run:
-            await run(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)")
-            await asyncio.to_thread(start, pipeline)
-            consumer = await changes(f"{pipeline.name}.{schema}.t")
-            for number in range(5):  # more spans than the queue has room for
-                await run(f"INSERT INTO {schema}.t VALUES ({number})")
-                await consumer.until(1)
-        for service in ("reader", "publisher"):
-            begun = time.monotonic()
-            await asyncio.to_thread(pipeline.stop, service)
-            assert time.monotonic() - begun < 8
-            assert " stopped: " in pipeline.log(service).read_text()
-            assert "library" not in pipeline.log(service).read_text()

@@ -34,7 +34,7 @@ spec:
   {{- include "databus.podSpec" . | nindent 2 }}
   serviceAccountName: {{ $.account | default (include "databus.serviceAccountName" .) }}
   automountServiceAccountToken: {{ not (and (empty $.account) (empty (include "databus.readLeases" $))) }}
-  # A service stops within 16 s: two steps of 8 s (databus_core.runtime).
+  # A service stops within 16 s: two steps of 8 s (databus_core.runtime); with traces 18 s (databus_core.tracing).
   terminationGracePeriodSeconds: {{ $.values.terminationGracePeriodSeconds | default 30 }}
   containers:
     - name: {{ $.container | default $.name }}

@@ -117,7 +117,7 @@ def test_single_loggers_can_have_levels_of_their_own(capsys: pytest.CaptureFixtu
     get_logger("databus_core.election").warning(LogEvent.STANDBY, "2")
     logging.getLogger("httpx").info("3")
     logging.getLogger("aiokafka.client").error("no")
-    logging.getLogger("opentelemetry.sdk._shared_internal").warning("no")
+    logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter").warning("no")
     logging.getLogger("another").info("no")
     logging.getLogger("another").warning("4")
     logging.getLogger("uvicorn.error").info("no")

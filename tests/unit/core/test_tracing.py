@@ -12,10 +12,14 @@ from common.collector import Collector, collecting
 from common.waiting import eventually
 from databus_core.entry_contents import describe_entry
 from databus_core.errors import GenerationLost, InvalidSettings
-from databus_core.events import Action, Begin, Commit, RowsEvent
+from databus_core.events import Action, Begin, Commit, RowsEvent, SnapshotEvent
 from databus_core.log_events import LogEvent
+from databus_core.runtime import Health, Work
+from databus_core.settings import Settings
 from databus_core.spans import Spans
-from databus_core.tracing import flushed_spans, open_spans, require_tracing
+from databus_core.tracing import flushed_spans, open_spans
+from databus_publisher.service import check as check_publisher
+from databus_reader.service import check as check_reader
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -63,6 +67,14 @@ def test_services_need_nothing_of_opentelemetry_without_a_collector_and_name_the
         ({ENDPOINT: "http://collector:4318", "OTEL_SDK_DISABLED": "true"}, False),
         ({ENDPOINT: "http://collector:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
         ({ENDPOINT: "http://collector:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, True),
+        (
+            {
+                ENDPOINT: "http://collector:4318",
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
+            },
+            True,
+        ),
     ],
 )
 def test_the_standard_variables_decide(
@@ -70,13 +82,17 @@ def test_the_standard_variables_decide(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert require_tracing() is wanted
+    with flushed_spans():
+        assert bool(open_spans("reader", "shop")) is wanted
 
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "set it to that, and OTEL_EXPORTER_OTLP_ENDPOINT to the collector's"),
+        (ENDPOINT, "collector:4318", f"{ENDPOINT} is no URL: begin it with http:// or https://"),
+        ("OTEL_TRACES_SAMPLER_ARG", "1%", "OTEL_TRACES_SAMPLER_ARG=1%: set it to a number from 0 to 1, such as 0.01"),
+        ("OTEL_TRACES_SAMPLER_ARG", "10", "OTEL_TRACES_SAMPLER_ARG=10: set it to a number from 0 to 1, such as 0.01"),
         ("OTEL_BSP_MAX_QUEUE_SIZE", "0", "a variable of OpenTelemetry (OTEL_…) has a wrong value: max_queue_size"),
     ],
 )
@@ -84,10 +100,19 @@ def test_a_variable_that_cannot_work_is_refused(
     name: str, value: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ENDPOINT, "http://collector:4318")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
     monkeypatch.setenv(name, value)
     with pytest.raises(InvalidSettings) as refused:
         open_spans("reader", "shop")
     assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize("check", [check_reader, check_publisher])
+async def test_a_check_finds_what_would_fail_at_the_start(check: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENDPOINT, "http://collector:4318")
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "0")
+    with pytest.raises(InvalidSettings, match="max_queue_size"):
+        await check(Settings.model_validate({"name": "shop"}), Health())
 
 
 def test_reader_and_publisher_sample_the_same_entries_and_give_them_the_same_ids(
@@ -163,3 +188,9 @@ def test_an_entry_is_described_by_numbers_and_positions() -> None:
         "databus.position": "log.1:204",
     }
     assert describe_entry([]) == {"databus.transactions": 0, "databus.rows": 0}
+
+
+@pytest.mark.parametrize("length", [0, 1, 15, 16, 300, 65_535, 65_536])
+def test_rows_are_counted_without_decoding_them(length: int) -> None:
+    chunk = SnapshotEvent("t", 0, msgspec.Raw(msgspec.msgpack.encode([[]] * length)), 1)
+    assert describe_entry([chunk, chunk])["databus.rows"] == 2 * length

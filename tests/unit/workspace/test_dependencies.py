@@ -159,7 +159,10 @@ def _owners(target: str) -> set[str]:
         return names
     folders = ["/".join([top, *inner[:depth]]) for depth in range(1, len(inner) + 1)]  # of a shared namespace
     files = {f"{folder}{end}" for folder in folders for end in (".py", "/__init__.py")}
-    return {name for name in names if files & {str(file) for file in distribution(name).files or ()}}
+    owners = {name for name in names if files & {str(file) for file in distribution(name).files or ()}}
+    if not owners:
+        raise LookupError(f"{target} is in none of the distributions that share {top}: {sorted(names)}")
+    return owners
 
 
 @cache

@@ -20,11 +20,7 @@ from databus_core.log_lines import LineFormatter, bound_fields
 from databus_core.settings import Log
 
 #: libraries whose lines are left out by default: their errors reach us, too, and we log each once, in our words
-_QUIET = (
-    *("aiokafka", "asyncmy", "httpx", "py4j"),
-    # a line for each request to a collector that is away, and for each span that is dropped
-    *("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal"),
-)
+_QUIET = ("aiokafka", "asyncmy", "httpx", "py4j", "opentelemetry.exporter.otlp.proto.http.trace_exporter")
 #: number of characters after which a GTID set is cut
 _MAX_GTID = 300
 

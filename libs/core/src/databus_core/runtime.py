@@ -162,13 +162,13 @@ def main(
         settings = load(arguments.config)
         logs.configure(name, settings.log, pipeline=settings.name)
         health = Health()
-        if arguments.check:
-            asyncio.run(_supervised(check(settings, health)))
-            sys.stdout.write(f"databus-{name}: ready\n")
-        else:
-            http = app(settings, health) if app else Starlette(routes=health_routes(health, name, settings.name))
-            work = until_idle if until_idle and arguments.until_idle else run
-            with flushed_spans():
+        with flushed_spans():
+            if arguments.check:
+                asyncio.run(_supervised(check(settings, health)))
+                sys.stdout.write(f"databus-{name}: ready\n")
+            else:
+                http = app(settings, health) if app else Starlette(routes=health_routes(health, name, settings.name))
+                work = until_idle if until_idle and arguments.until_idle else run
                 asyncio.run(_supervised(serve(listen(settings), work, settings, health, http)))
     except DatabusError as error:
         for line in str(error).splitlines():

@@ -4,7 +4,7 @@ Without a collector nothing of OpenTelemetry is imported, and the services use c
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -24,27 +24,40 @@ _FLUSH_SECONDS = 2.0
 _opened: "list[Spans]" = []
 
 
-def require_tracing() -> bool:
+def _wanted() -> bool:
     """Return whether spans are wanted. Raises InvalidSettings if they could not be exported."""
-    endpoint = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
+    endpoint = _first_set(_ENDPOINTS)
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     exporters = os.environ.get("OTEL_TRACES_EXPORTER") or "otlp"
     if endpoint is None or disabled or "otlp" not in exporters.split(","):
         return False
-    for name in _PROTOCOLS:
-        if (protocol := os.environ.get(name)) and protocol != "http/protobuf":
-            raise InvalidSettings(
-                f"{name}={protocol}: spans are exported by http/protobuf: set it to that, and {endpoint} to the "
-                "collector's port for HTTP, normally 4318"
-            )
-    try:
-        import_module("databus_core.spans")
-    except ModuleNotFoundError as error:
+    if not os.environ[endpoint].lower().startswith(("http://", "https://")):
+        raise InvalidSettings(f"{endpoint} is no URL: begin it with http:// or https://")
+    protocol = _first_set(_PROTOCOLS)
+    if protocol and os.environ[protocol] != "http/protobuf":
         raise InvalidSettings(
-            f"{endpoint} is set, but OpenTelemetry is not installed ({error.name}): pip install "
-            "'databus-core[tracing]', or unset the variable"
-        ) from error
+            f"{protocol}={os.environ[protocol]}: spans are exported by http/protobuf: set it to that, and {endpoint} "
+            "to the collector's port for HTTP, normally 4318"
+        )
+    _require_ratio()
     return True
+
+
+def _first_set(names: Iterable[str]) -> str | None:
+    """Return the first of these variables that is set: that for traces goes before that for all signals."""
+    return next((name for name in names if os.environ.get(name)), None)
+
+
+def _require_ratio() -> None:
+    """Refuse a ratio that is none: OpenTelemetry would sample all entries."""
+    ratio = os.environ.get("OTEL_TRACES_SAMPLER_ARG")
+    if ratio and os.environ.get("OTEL_TRACES_SAMPLER", "").lower().endswith("traceidratio"):
+        try:
+            is_ratio = 0 <= float(ratio) <= 1
+        except ValueError:
+            is_ratio = False
+        if not is_ratio:
+            raise InvalidSettings(f"OTEL_TRACES_SAMPLER_ARG={ratio}: set it to a number from 0 to 1, such as 0.01")
 
 
 def open_spans(service: Service, pipeline: str) -> "Spans | None":
@@ -52,9 +65,14 @@ def open_spans(service: Service, pipeline: str) -> "Spans | None":
 
     Raises InvalidSettings if they could not be exported.
     """
-    if not _opened and require_tracing():
+    if not _opened and _wanted():
         try:
             _opened.append(import_module("databus_core.spans").Spans(service, pipeline))
+        except ModuleNotFoundError as error:
+            raise InvalidSettings(
+                f"{_first_set(_ENDPOINTS)} is set, but OpenTelemetry is not installed ({error.name}): pip install "
+                "'databus-core[tracing]', or unset the variable"
+            ) from error
         except ValueError as error:
             raise InvalidSettings(f"a variable of OpenTelemetry (OTEL_…) has a wrong value: {error}") from error
     return _opened[0] if _opened else None

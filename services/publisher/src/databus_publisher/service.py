@@ -29,14 +29,14 @@ from databus_core.routes import fingerprint
 from databus_core.runtime import Health, uninterrupted
 from databus_core.settings import Settings
 from databus_core.settings.topic_claims import TopicClaims, known_claims
-from databus_core.tracing import open_spans, require_tracing
+from databus_core.tracing import open_spans
 from databus_messages.format_check import FORMATS, check_formats
 from databus_messages.routing.rule_check import RULES
 from databus_publisher.marks import Marks
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
-from databus_publisher.tracing import make_pipe, make_publication
+from databus_publisher.tracing import TracedEnd, TracedPublication, make_pipe
 
 log = get_logger(__name__)
 
@@ -92,7 +92,8 @@ async def _serve(
     while True:
         states, _ = await read_states(settings)
         parked = [table for table, doubt in states.doubts.items() if doubt.state == "parked"]
-        publication = make_publication(pipe, settings, producer, topics, progress, claims, parked)
+        arguments = settings, producer, topics, progress, claims, parked
+        publication = TracedPublication(pipe, *arguments) if isinstance(pipe, TracedEnd) else Publication(*arguments)
         await _open(pipe, producer, progress)
         health.up()
         with bound(generation=pipe.generation):
@@ -217,7 +218,7 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 async def check(settings: Settings, _: Health) -> None:
     """Check Redis and the lease, Kafka, formats with the services that they need, and the rules for known tables."""
-    require_tracing()
+    open_spans("publisher", settings.name)
     found = await redis_results(settings, "publisher")
     found += await kafka_results(settings, [*PUBLISHER_CHECKS, RULES])
     found += await results("publisher", nullcontext(settings), [FORMATS])

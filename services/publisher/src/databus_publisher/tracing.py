@@ -1,26 +1,22 @@
 """Spans of the entries that the publisher publishes, used only if OpenTelemetry's variables name a collector."""
 
 from collections import deque
-from collections.abc import Iterable
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from redis.asyncio import Redis
 
 from databus_core.events import Event
 from databus_core.pipe import Entry, PublisherEnd
 from databus_core.progress import Progress
-from databus_core.settings import Settings
-from databus_core.settings.topic_claims import TopicClaims
-from databus_publisher.producer import Producer
 from databus_publisher.publication import Publication
-from databus_publisher.topics import Topics
 
 if TYPE_CHECKING:
     from databus_core.spans import Spans, Trace
 
-#: how many entries may wait for their commit: the first ones of a larger transaction get no span of it
-_UNCOMMITTED = 10_000
+#: How many entries may wait for their commit: the first ones of a larger transaction get no span of it. All spans of a
+#: commit are made at once; these take 30 ms, and OpenTelemetry's queue has room for twice as many.
+_UNCOMMITTED = 1000
 
 
 class TracedEnd(PublisherEnd):
@@ -29,8 +25,8 @@ class TracedEnd(PublisherEnd):
     def __init__(self, redis: Redis, pipeline: str, spans: "Spans") -> None:
         super().__init__(redis, pipeline)
         self.spans = spans
-        #: entries that are not added yet, and when they arrived, in ns since the epoch
-        self.arrived: deque[tuple[Entry, int]] = deque()
+        #: number of each sampled entry that is not added yet → its trace, and when it arrived, in ns since the epoch
+        self.arrived: dict[int, tuple[Trace, int]] = {}
 
     async def open(self, progress: Progress) -> None:
         """Open a new generation, as `PublisherEnd.open` does."""
@@ -41,47 +37,44 @@ class TracedEnd(PublisherEnd):
         """Take entries, as `PublisherEnd.take` does."""
         entries = await super().take(count=count, block_ms=block_ms)
         now = time_ns()
-        self.arrived += [(entry, now) for entry in entries]
+        for entry in entries:
+            if trace := self.spans.trace(entry.token, entry.claim, entry.number):
+                self.arrived[entry.number] = trace, now
         return entries
 
 
 class TracedPublication(Publication):
     """Makes two spans of each entry: from its arrival until its records are sent, and of the commit that has them."""
 
-    def __init__(
-        self,
-        pipe: TracedEnd,
-        settings: Settings,
-        producer: Producer,
-        topics: Topics,
-        progress: Progress,
-        claims: TopicClaims,
-        parked: Iterable[tuple[str, str]],
-    ) -> None:
-        super().__init__(settings, producer, topics, progress, claims, parked)
+    def __init__(self, pipe: TracedEnd, *arguments: Any) -> None:
+        """`arguments` are those of `Publication`."""
+        super().__init__(*arguments)
         self._arrived, self._spans = pipe.arrived, pipe.spans
-        #: numbers and traces of entries that are not committed yet
-        self._uncommitted: deque[tuple[int, Trace]] = deque(maxlen=_UNCOMMITTED)
-        #: when the last commit began and ended, in ns since the epoch
+        #: traces of entries that are not committed yet
+        self._uncommitted: deque[Trace] = deque(maxlen=_UNCOMMITTED)
+        #: number of commits that were started
+        self._commits = 0
+        #: when the last one began and ended, in ns since the epoch
         self._begun_ns = self._ended_ns = 0
 
     async def add(self, events: list[Event], size: int) -> None:
         """Publish an entry's events, as `Publication.add` does."""
-        entry, arrived_ns = self._arrived.popleft()
-        trace = self._spans.trace(entry.token, entry.claim, entry.number)
-        if trace is None:
+        sampled = self._arrived.pop(self._added, None)
+        if sampled is None:
             await super().add(events, size)
             return
-        self._uncommitted.append((entry.number, trace))
-        commit = self._begun_ns
+        trace, arrived_ns = sampled
+        self._uncommitted.append(trace)
+        commits = self._commits
         with self._spans.measured(trace, "publish", arrived_ns, {"messaging.message.body.size": size}):
             await super().add(events, size)
-        if self._begun_ns != commit:  # the commit began inside of the entry, and may have ended: that of `End` has
+        if self._commits != commits:  # one began inside of the entry, and may have ended: that of `End` has
             self._add_commits(self._committed_entries)
 
     async def start_commit(self) -> None:
         """Start a commit, as `Publication.start_commit` does."""
         await self.finish_commit()
+        self._commits += 1
         self._begun_ns, self._ended_ns = time_ns(), 0
         try:
             await super().start_commit()
@@ -114,27 +107,13 @@ class TracedPublication(Publication):
 
     def _add_commits(self, entries: int, error: Exception | None = None) -> None:
         """Add a span of the last commit to the trace of each of the first entries that has none yet."""
-        attributes = {"databus.transaction.last": self.committed.transaction}
-        while self._uncommitted and self._uncommitted[0][0] < entries:
-            _, trace = self._uncommitted.popleft()
+        progress = self._started if error else self.committed
+        attributes = {"databus.transaction.last": progress.transaction} if progress else {}
+        while self._uncommitted and self._uncommitted[0].entry < entries:
+            trace = self._uncommitted.popleft()
             self._spans.add(trace, "commit", self._begun_ns, self._ended_ns or time_ns(), attributes, error)
 
 
 def make_pipe(redis: Redis, pipeline: str, spans: "Spans | None") -> PublisherEnd:
     """Make the publisher's end of the pipe."""
     return TracedEnd(redis, pipeline, spans) if spans else PublisherEnd(redis, pipeline)
-
-
-def make_publication(
-    pipe: PublisherEnd,
-    settings: Settings,
-    producer: Producer,
-    topics: Topics,
-    progress: Progress,
-    claims: TopicClaims,
-    parked: Iterable[tuple[str, str]],
-) -> Publication:
-    """Make the publication of a generation of a pipe of `make_pipe`."""
-    if isinstance(pipe, TracedEnd):
-        return TracedPublication(pipe, settings, producer, topics, progress, claims, parked)
-    return Publication(settings, producer, topics, progress, claims, parked)

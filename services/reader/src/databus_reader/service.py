@@ -19,7 +19,7 @@ from databus_core.redis_connection import connect_redis
 from databus_core.runtime import Health
 from databus_core.settings import Settings
 from databus_core.source_connection import connect_source
-from databus_core.tracing import open_spans, require_tracing
+from databus_core.tracing import open_spans
 from databus_reader.baseline import Baseline
 from databus_reader.generation import read_generation
 from databus_reader.new_start import NewStart
@@ -162,7 +162,7 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 async def check(settings: Settings, _: Health) -> None:
     """Check Redis and the lease, the schema history in Kafka, and every host of the database."""
     require_engine(settings.reader.engine)
-    require_tracing()
+    open_spans("reader", settings.name)
     found = await kafka_results(settings, [HISTORY])
     found += await redis_results(settings, "reader")
     progress = await known_progress(settings)
