@@ -139,3 +139,6 @@ async def _binlog(rig: Rig, see: Recorder) -> None:
     await see.do("reader and publisher are stopped", rig.replicas.stop("reader", "publisher"))
     await see.type("databus pipeline reset --to snapshot --yes")
     await see.do("reader and publisher are started", rig.replicas.start("reader", "publisher"))
+    await see.hold(45)
+    await see.type("databus backfill list")
+    await see.type(f"databus backfill start {NAME}.{rig.writer.ledger.entries.name} --clean --any-size")

@@ -107,9 +107,9 @@ class Recorder:
         await self._look()
         self.record.quiet = self.now
 
-    def note(self, text: str) -> None:
-        """Record what was done."""
-        moment = Moment(self.now, note=text)
+    def note(self, text: str, lines: Sequence[Line] = ()) -> None:
+        """Record what was done, and what it printed."""
+        moment = Moment(self.now, note=text, lines=[*lines])
         self.record.moments.append(moment)
         self._say(moment)
 
@@ -118,13 +118,12 @@ class Recorder:
         self.note(text)
         await action
 
-    async def type(self, command: str) -> str:
-        """Type a `databus` command, record it, and return what it printed."""
+    async def type(self, command: str) -> None:
+        """Type a `databus` command, and record it and what it printed."""
         code, output = await self._rig.type(command)
         shown = command.removesuffix(" --yes")
-        self.note(f"typed `{shown}`" + (f": exit code {code}" if code else ""))
-        self.record.moments[-1].lines = [Line("", "", self._plain(text)) for text in output.splitlines() if text]
-        return output
+        printed = [Line("", "", self._plain(text)) for text in output.splitlines() if text]
+        self.note(f"typed `{shown}`" + (f": exit code {code}" if code else ""), printed)
 
     async def hold(self, seconds: float, *, until: Sequence[str] = ()) -> None:
         """Let the fault last: at most so long, and with `until` only until these alerts have fired, if they do."""
