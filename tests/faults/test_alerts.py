@@ -169,9 +169,10 @@ async def test_dump_api_dies_during_a_dump(rig: Watched, execute: Execute) -> No
 
         await eventually(is_running)
         await asyncio.to_thread(rig.pipeline.kill, "dump-api")
+    await rig.until_firing("NotReady")  # it is gone, with its metrics
     await rig.start("dump-api")
     await rig.until_firing("DumpFailed")
-    await rig.until_cleared("DumpFailed")
+    await rig.until_cleared("DumpFailed", "NotReady")
 
 
 async def test_the_database_deletes_binlogs_that_are_needed(rig: Watched, execute: Execute) -> None:
