@@ -6,7 +6,8 @@ import pytest
 
 from faults.drill import page
 from faults.drill.catalogue import FAULTS
-from faults.drill.recorder import Line, Moment, Record, looking_back
+from faults.drill.logs import Line
+from faults.drill.recorder import Moment, Record, looking_back
 
 _WRITTEN = """# Drill
 <!-- made by `make drill`: kafka -->

@@ -56,7 +56,7 @@ async def _redis(rig: Rig, see: Recorder) -> None:
 async def _kill_active(rig: Rig, see: Recorder, service: Service) -> None:
     active = await rig.replicas.active(service)
     await see.do(f"`kill -9` of the active {service}", rig.replicas.kill(active))
-    see.record.measured["another replica is active"] = await see.until_logged(
+    see.record.measured["another replica is active"] = await see.logs.until_logged(
         "leadership_acquired", *rig.replicas.of(service)
     )
     await rig.checker.progress(1, _PATIENCE_SECONDS)

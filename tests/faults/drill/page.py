@@ -3,14 +3,17 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from faults.drill.recorder import Line, Moment, Record, looking_back
+from faults.drill.logs import Line
+from faults.drill.recorder import Moment, Record, looking_back
 
 PAGE = Path(__file__).parents[3] / "docs/operations/night-drill.md"
 _MIB = 2**20
-_LONGEST = 240
+#: the longest reason in a cell, and the most lines of one event
+_LONGEST, _LINES = 160, 2
 
 
 def write(parts: dict[str, str]) -> None:
@@ -35,7 +38,7 @@ def _part(record: Record) -> Iterator[str]:
     for moment in record.moments:
         if moment.note:
             yield f"| {clock(moment.at)} | **{moment.note}** | | | |"
-        elif _differs(moment, last) or moment is record.moments[-1]:
+        elif _differs(moment, last, record.left) or moment is record.moments[-1]:
             yield f"| {clock(moment.at)} | {' | '.join(cells(moment, last, record.left))} |"
             last = moment
     yield ""
@@ -51,9 +54,9 @@ def _part(record: Record) -> Iterator[str]:
     if record.left:
         yield f"* Left of the faults before: {', '.join(record.left)}."
     yield f"* All was quiet after {clock(record.quiet)}."
-    if texts := list(dict.fromkeys(line for moment in record.moments for line in moment.lines if line.event)):
+    if texts := list(_texts(record)):
         yield "\nThe lines:\n\n```"
-        yield from dict.fromkeys(f"{line.event}: {_short(line.text)}" for line in texts)
+        yield from texts
         yield "```"
     for moment in record.moments:
         if moment.note and moment.lines:
@@ -62,27 +65,43 @@ def _part(record: Record) -> Iterator[str]:
             yield "```"
 
 
-def _differs(moment: Moment, last: Moment) -> bool:
+def _texts(record: Record) -> Iterator[str]:
+    """Yield what was logged, each line once, and of each event no more than some lines."""
+    lines = dict.fromkeys((line.event, line.text) for each in record.moments for line in each.lines if line.event)
+    for event, group in groupby(sorted(lines, key=itemgetter(0)), key=itemgetter(0)):
+        texts = [text for _, text in group]
+        yield from (f"{event}: {text}" for text in texts[:_LINES])
+        if len(texts) > _LINES:
+            yield f"{event}: … {len(texts) - _LINES} more"
+
+
+def _differs(moment: Moment, last: Moment, left: list[str]) -> bool:
     """Whether a row is worth it: something changed, or another minute has begun."""
     return bool(
         moment.lines
-        or (moment.readiness, moment.alerts) != (last.readiness, last.alerts)
-        or int(moment.at / 60) > int(last.at / 60)
+        or moment.readiness != last.readiness
+        or _without(moment.alerts, left) != _without(last.alerts, left)
+        or int(moment.at / 60) > max(0, int(last.at / 60))
     )
+
+
+def _without(alerts: dict[str, str], left: list[str]) -> dict[str, str]:
+    return {name: state for name, state in alerts.items() if name not in left}
 
 
 def cells(moment: Moment, last: Moment, left: list[str]) -> Iterator[str]:
     """Yield the cells of a row, without its time."""
     yield "<br>".join(_readiness(moment, last)) or "all ready"
     yield ", ".join(_metrics(moment.metrics))
-    yield "<br>".join(f"{name}: {state}" for name, state in sorted(moment.alerts.items()) if name not in left)
+    yield "<br>".join(f"{name}: {state}" for name, state in sorted(_without(moment.alerts, left).items()))
     yield "<br>".join(_events(moment.lines))
 
 
 def _readiness(moment: Moment, last: Moment) -> Iterator[str]:
     for replica, text in moment.readiness.items():
         status = text.partition(" ")[0]
-        yield f"{replica}: {status}, as before" if last.readiness.get(replica) == text else f"{replica}: {_short(text)}"
+        is_known = last.readiness.get(replica) == text and status.isdigit()
+        yield f"{replica}: {status}, as before" if is_known else f"{replica}: {_short(text)}"
 
 
 def _metrics(values: dict[str, list[float]]) -> Iterator[str]:

@@ -1,27 +1,22 @@
 """What an operator sees while a fault lasts: readiness, metrics, alerts and log lines, every 15 seconds."""
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
-from typing import NamedTuple
 
 from common.waiting import cancelled, eventually
-from faults.drill.replicas import Replica
+from faults.drill.logs import Line, Logs
 from faults.drill.rig import Rig
 from reference.metrics import alerts as rules
 
 _EVERY_SECONDS = 15
 _PATIENCE_SECONDS = 600
-_LEVELS = ("warning", "error", "critical")
 #: an expression that goes on to be true for a while after its cause has ended
 _LOOKS_BACK = re.compile(r"\b(?:increase|changes)\(\S+\[(\d+[mh])\]\)")
-#: name → query, whose values are shown with a slash between them
+#: name → query
 QUERIES = {
     "reader": 'min(databus_freshness_seconds{stage="reader"})',
     "publisher": 'min(databus_freshness_seconds{stage="publisher"})',
@@ -35,14 +30,6 @@ QUERIES = {
     "failed dumps": 'sum(databus_dump_total{state="failed"})',
     "storage free": "databus_dump_storage_free_bytes",
 }
-
-
-class Line(NamedTuple):
-    """A line of a log of level warning or above."""
-
-    replica: str
-    event: str
-    text: str
 
 
 @dataclass
@@ -84,8 +71,7 @@ class Recorder:
         self._say = say
         self.record = Record(name)
         self._begin = time.monotonic()
-        self._began_at = datetime.now().astimezone()
-        self._offsets = {replica: _size(self._log(replica)) for replica in rig.replicas.all}
+        self.logs = Logs(rig)
 
     @property
     def now(self) -> float:
@@ -96,7 +82,8 @@ class Recorder:
     async def recording(self) -> AsyncIterator[None]:
         """Look every 15 s."""
         self.record.left = sorted(await self._alerts())
-        self._begin, self._began_at = time.monotonic(), datetime.now().astimezone()
+        self._begin = time.monotonic()
+        self.logs.begin()
         looking = asyncio.create_task(self._look_regularly())
         try:
             yield
@@ -122,7 +109,7 @@ class Recorder:
         """Type a `databus` command, and record it and what it printed."""
         code, output = await self._rig.type(command)
         shown = command.removesuffix(" --yes")
-        printed = [Line("", "", self._plain(text)) for text in output.splitlines() if text]
+        printed = [Line("", "", self.logs.plain(text)) for text in output.splitlines() if text]
         self.note(f"typed `{shown}`" + (f": exit code {code}" if code else ""), printed)
 
     async def hold(self, seconds: float, *, until: Sequence[str] = ()) -> None:
@@ -154,10 +141,10 @@ class Recorder:
         readiness = {}
         for replica, (status, text) in (await self._rig.replicas.readiness()).items():
             if status != 200 or "degraded" in text:
-                readiness[str(replica)] = f"{status or ''} {self._plain(text)}".strip()
+                readiness[str(replica)] = f"{status or ''} {self.logs.plain(text)}".strip()
         values = {name: await self._rig.alerts.values(query) for name, query in QUERIES.items()}
         await self._note_fired()
-        moment = Moment(self.now, "", readiness, values, await self._alerts(), self._new_lines())
+        moment = Moment(self.now, "", readiness, values, await self._alerts(), self.logs.new_lines())
         self.record.moments.append(moment)
         self._say(moment)
 
@@ -181,46 +168,6 @@ class Recorder:
         [replica] = [r for r in self._rig.replicas.all if self._rig.pipeline.url(*r).endswith(instance)]
         return str(replica)
 
-    def _new_lines(self) -> list[Line]:
-        found = []
-        for replica, offset in self._offsets.items():
-            path = self._log(replica)
-            with path.open("rb") as file:
-                file.seek(offset)
-                text = file.read()
-            complete = text[: text.rfind(b"\n") + 1]
-            self._offsets[replica] += len(complete)
-            found += [(replica, json.loads(line)) for line in complete.splitlines()]
-        found.sort(key=lambda each: each[1]["time"])
-        return [
-            Line(str(replica), line["event"], self._plain(line["message"]))
-            for replica, line in found
-            if line["level"] in _LEVELS
-        ]
-
-    async def until_logged(self, event: str, *replicas: Replica) -> float:
-        """Wait until one of the replicas logs an event after the fault; return the seconds from the fault to it."""
-        while True:
-            for replica in replicas:
-                for text in self._log(replica).read_text().splitlines():
-                    line = json.loads(text)
-                    at = datetime.fromisoformat(line["time"])
-                    if line["event"] == event and at > self._began_at:
-                        return (at - self._began_at).total_seconds()
-            await asyncio.sleep(0.2)
-
-    def _log(self, replica: Replica) -> Path:
-        return self._rig.pipeline.log(*replica)
-
-    def _plain(self, text: str) -> str:
-        """Replace addresses and paths of this run by those of an example."""
-        rig = self._rig
-        front = rig.kafka_proxy.port
-        names = {rig.source.port: "db1:3306", rig.redis.port: "redis1:6379", front: "kafka1:9092"}
-        for port, name in names.items():
-            text = text.replace(f"127.0.0.1:{port}", name)
-        return text.replace(str(rig.storage), "/dumps").replace(str(rig.pipeline.home), "/etc/databus")
-
 
 def looking_back() -> dict[str, str]:
     """Return the alerts that go on for a while after their cause has ended, and for how long."""
@@ -234,7 +181,3 @@ def looking_back() -> dict[str, str]:
 def _rule(alert: str) -> str:
     """Return the name of an alert's rule, without its labels."""
     return alert.partition(" ")[0]
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
