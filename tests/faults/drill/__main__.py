@@ -47,8 +47,8 @@ async def _drill(faults: list[Fault], write: Callable[[dict[str, str]], None]) -
         conditions = (
             f"{os.cpu_count()} processors, MariaDB; {checker.transactions:,} transactions with {checker.rows:,} "
             f"rows that changed in {seconds / 60:.0f} minutes, {checker.rows / seconds:.0f} a second. At the end every "
-            "change was in Kafka once, in order, and the tables that result from the messages were equal to those of "
-            f"the database; {checker.loaded_rows:,} rows were loaded after a TRUNCATE."
+            "change was in Kafka once and in order, but those of parked tables and those that the reset had left out. "
+            f"The tables of a consumer were equal to those of the database; {checker.loaded_rows:,} rows were loaded."
         )
         print(f"\n{conditions}")
         if len(faults) == len(FAULTS):

@@ -12,7 +12,7 @@ from faults.drill.replicas import Replica
 from faults.drill.rig import Rig
 
 _LEVELS = ("warning", "error", "critical")
-_DATE = re.compile(r"20\d\d-?[01]\d-?[0-3]\d[T ](?=\d)")
+_DATE = re.compile(r"20\d\d(-?)[01]\d\1[0-3]\d(?=[T ]\d)")
 
 
 class Line(NamedTuple):
@@ -64,13 +64,13 @@ class Logs:
             await asyncio.sleep(0.2)
 
     def plain(self, text: str) -> str:
-        """Replace addresses and paths of this run by those of an example, and leave out its date."""
+        """Replace addresses, paths and the date of this run by those of an example."""
         rig = self._rig
         names = {rig.source.port: "db1:3306", rig.redis.port: "redis1:6379", rig.kafka_proxy.port: "kafka1:9092"}
         for port, name in names.items():
             text = text.replace(f"127.0.0.1:{port}", name)
         text = text.replace(str(rig.storage), "/dumps").replace(str(rig.pipeline.home), "/etc/databus")
-        return _DATE.sub("", text.replace(f"{socket.gethostname()}:", "pod:"))
+        return _DATE.sub(r"2026\g<1>01\g<1>01", text.replace(f"{socket.gethostname()}:", "pod:"))
 
     def _path(self, replica: Replica) -> Path:
         return self._rig.pipeline.log(*replica)

@@ -109,7 +109,7 @@ class Recorder:
         """Type a `databus` command, and record it and what it printed."""
         code, output = await self._rig.type(command)
         shown = command.removesuffix(" --yes")
-        printed = [Line("", "", self.logs.plain(text)) for text in output.splitlines() if text]
+        printed = [Line("", "", self.logs.plain(text.rstrip())) for text in output.splitlines() if text]
         self.note(f"typed `{shown}`" + (f": exit code {code}" if code else ""), printed)
 
     async def hold(self, seconds: float, *, until: Sequence[str] = ()) -> None:
