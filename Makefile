@@ -14,7 +14,7 @@ PINNED := $(IMAGES:%=build/sbom/%.py)
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster compose-test chart-test fuzz model faults faults-lake golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images sbom audit chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster compose-test chart-test fuzz model faults faults-lake drill golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images sbom audit chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -102,6 +102,9 @@ faults: setup ## Inject 100 random faults into a pipeline that loads tables, and
 
 faults-lake: setup ## Change rows and tables at random while services are killed, and compare the lake (ARGS="--rounds 3 --seed 7 --server mysql --partitions 4 --table-format iceberg --cluster")
 	PYTHONPATH=tests $(BIN)/python tests/faults/lake.py $(ARGS)
+
+drill: setup ## Inject the faults of a bad night, and show what an operator sees; takes half an hour (ARGS="--only kafka redis", ARGS=--write)
+	PYTHONPATH=tests $(BIN)/python -m faults.drill $(ARGS)
 
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)
 	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)

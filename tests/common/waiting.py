@@ -9,11 +9,11 @@ T = TypeVar("T")
 _PAUSE = 0.02
 
 
-async def eventually(condition: Callable[[], Awaitable[T]], *, seconds: float = 60) -> T:
+async def eventually(condition: Callable[[], Awaitable[T]], *, seconds: float = 60, pause: float = _PAUSE) -> T:
     """Wait until a condition holds, and return its value. Raises TimeoutError after `seconds`."""
     async with asyncio.timeout(seconds):
         while not (value := await condition()):  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(pause)
     return value
 
 

@@ -1,7 +1,6 @@
 """A pipeline with a lake, whose alerts a Prometheus evaluates thirty times faster than in production."""
 
 import asyncio
-import json
 import re
 import secrets
 import sys
@@ -18,6 +17,7 @@ from common.fork_server import ForkServer
 from common.waiting import eventually
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
+from faults.prometheus import Alerts, configured
 from faults.proxy import Proxy
 from reference import metrics as reference
 
@@ -39,24 +39,18 @@ class Watched:
     redis: Server
     kafka: Server
     proxies: dict[str, Proxy]
-    prometheus: httpx.AsyncClient
+    alerts: Alerts
     schema: str
-
-    async def firing(self) -> set[str]:
-        """Return the names of the alerts that fire, without the common prefix."""
-        answer = (await self.prometheus.get("/api/v1/alerts")).raise_for_status().json()
-        found = [alert for alert in answer["data"]["alerts"] if alert["state"] == "firing"]
-        return {alert["labels"]["alertname"].removeprefix("Databus") for alert in found}
 
     async def until_firing(self, *alerts: str) -> None:
         async def all_fire() -> bool:
-            return set(alerts) <= await self.firing()
+            return set(alerts) <= await self.alerts.firing()
 
         await eventually(all_fire, seconds=PATIENCE)
 
     async def until_cleared(self, *alerts: str) -> None:
         async def none_fires() -> bool:
-            return not set(alerts) & await self.firing()
+            return not set(alerts) & await self.alerts.firing()
 
         await eventually(none_fires, seconds=PATIENCE)
 
@@ -91,9 +85,10 @@ async def watched(
         overrides=_settings(proxies["source"].port, other_host, storage, jars),
         launch=fork_server.spawn,
     )
-    prometheus = own.start("prometheus", f"--config.file={_configure(home, pipeline)}")
+    rules = lapsed(reference.ALERTS.read_text())
+    prometheus = own.start("prometheus", configured(home, map(pipeline.url, SERVICES), rules, every=1))
     async with httpx.AsyncClient(base_url=prometheus.url) as client:
-        yield Watched(pipeline, source, redis, kafka, proxies, client, name)
+        yield Watched(pipeline, source, redis, kafka, proxies, Alerts(client), name)
     for service in SERVICES:
         await asyncio.to_thread(pipeline.kill, service)
     for proxy in proxies.values():
@@ -114,18 +109,6 @@ def _settings(port: int, other_host: Server, storage: Path, jars: Path) -> dict[
         },
         "spark": {"jars": str(jars), "trigger": "1s", "heal": "manual", "verify": "20s"},
     }
-
-
-def _configure(home: Path, pipeline: Pipeline) -> Path:
-    """Write Prometheus' configuration, with rules whose times are shorter, and return its path."""
-    home.mkdir(parents=True, exist_ok=True)
-    targets = [pipeline.url(service).removeprefix("http://") for service in SERVICES]
-    jobs = [{"job_name": "databus", "static_configs": [{"targets": targets}]}]
-    every = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-    (home / "rules.yaml").write_text(lapsed(reference.ALERTS.read_text()))
-    path = home / "prometheus.yaml"
-    path.write_text(json.dumps({"global": every, "rule_files": ["rules.yaml"], "scrape_configs": jobs}))
-    return path
 
 
 def lapsed(rules: str) -> str:

@@ -82,7 +82,7 @@ class Clients:
         cancelling = {each.name for each in states.unfinished() if each.wanted == "cancel"}
         for name, book in self._books.items():
             if book.left_out == float("inf") and name not in states.doubts and name not in cancelling:
-                book.left_out = book.seen + len(book.expected)  # it was not parked, or is loaded again
+                book.ends_leaving_out()  # it was not parked, or is loaded again
         return states
 
     async def _request(self, states: TableStates) -> None:

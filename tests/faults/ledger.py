@@ -82,6 +82,10 @@ class Book:
         self.seen += 1
         return self.expected.popleft()
 
+    def ends_leaving_out(self) -> None:
+        """Note that no change is left out any more of those that are made from now on."""
+        self.left_out = self.seen + len(self.expected)
+
     def insert(self, transaction: int, **content: str) -> Change:
         """Add a row."""
         row = self._image(transaction, content)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from common.waiting import eventually
 from databus_core import names
 from devstack import Server, Stack
 from faults.alerts import Watched, watched
+from faults.volume import resize, volume
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +25,8 @@ pytestmark = pytest.mark.slow
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file system of 512 MiB for dumps."""
     folder = tmp_path_factory.mktemp("dumps")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512m", "tmpfs", str(folder)], check=True)
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with volume(folder, "512m"):
+        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ async def test_without_a_dump_although_there_is_a_schedule(rig: Watched, execute
     await execute("CREATE TABLE large (id INT PRIMARY KEY, text TEXT) AS SELECT seq AS id, 'x' AS text FROM seq_1_to_9")
     await rig.start("reader", "publisher", "dump-api")
     await rig.until_firing("DumpOld", "DumpStorage")
-    await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,size=3g", str(storage)], check=True)
+    await asyncio.to_thread(resize, storage, "3g")
     await rig.start("spark-sink")  # it takes a dump
     await rig.until_cleared("DumpOld", "DumpStorage")
 
@@ -170,9 +169,10 @@ async def test_dump_api_dies_during_a_dump(rig: Watched, execute: Execute) -> No
 
         await eventually(is_running)
         await asyncio.to_thread(rig.pipeline.kill, "dump-api")
+    await rig.until_firing("NotReady")  # it is gone, with its metrics
     await rig.start("dump-api")
     await rig.until_firing("DumpFailed")
-    await rig.until_cleared("DumpFailed")
+    await rig.until_cleared("DumpFailed", "NotReady")
 
 
 async def test_the_database_deletes_binlogs_that_are_needed(rig: Watched, execute: Execute) -> None:
@@ -189,4 +189,4 @@ async def test_the_database_deletes_binlogs_that_are_needed(rig: Watched, execut
     await rig.start("reader")
     await rig.until_firing("ChangesLost")
     await rig.until_cleared("ChangesLost", "TableParked")
-    assert not await rig.firing()
+    assert not await rig.alerts.firing()

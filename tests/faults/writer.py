@@ -12,6 +12,7 @@ if the server still lists it as prepared, and repeats it otherwise. One that is 
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -21,14 +22,11 @@ from asyncmy.errors import MySQLError
 from devstack import Server
 from faults.ledger import Change, Ledger, statements
 
-#: a writer waits while this many of its transactions have not been seen in Kafka
-AHEAD = 300
-#: seconds between transactions (the pace of the load), and between attempts to connect
-_PAUSE = 0.005
+#: seconds between attempts to connect
 _RECONNECT_PAUSE = 0.1
 _DUPLICATE_KEY, _DUPLICATE_COLUMN = 1062, 1060
-#: of all transactions: those in two phases; of these: those that are rolled back, those that stay prepared for a while
-_TWO_PHASES, _ROLLED_BACK, _LATER = 0.05, 0.3, 0.2
+#: of the transactions in two phases: those that are rolled back, those that stay prepared for a while
+_ROLLED_BACK, _LATER = 0.3, 0.2
 #: of those that stay prepared: those that another session decides even if nothing happens meanwhile
 _ELSEWHERE = 0.5
 #: the longest time for which a transaction stays prepared, in seconds, unless the writer is paused meanwhile
@@ -44,11 +42,29 @@ def prepared(rows: Iterable[tuple[Any, ...]]) -> list[str]:
     return [f"'{data.decode() if isinstance(data, bytes) else data}'" for *_, data in rows]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """The load of one writer."""
+
+    #: seconds between transactions
+    pause: float = 0.005
+    #: a writer waits while this many of its transactions have not been seen in Kafka
+    ahead: float = 300
+    #: share of the transactions that are made in two phases
+    two_phases: float = 0.05
+
+
+_FAST = Pace()
+
+
 class Writer:
     """One connection that writes one ledger."""
 
-    def __init__(self, ledger: Ledger, schema: str, primary: Callable[[], Server], random: Random) -> None:
+    def __init__(
+        self, ledger: Ledger, schema: str, primary: Callable[[], Server], random: Random, pace: Pace = _FAST
+    ) -> None:
         self.ledger = ledger
+        self._pace = pace
         self._random = random
         self._schema = schema
         self._primary = primary
@@ -82,7 +98,7 @@ class Writer:
                 await self._rest()
                 await self._not_too_far_ahead()
                 await self._write(self.ledger.draw())
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(self._pace.pause)
         finally:
             await self._disconnect()
 
@@ -114,7 +130,7 @@ class Writer:
             self._idle.clear()
 
     async def _not_too_far_ahead(self) -> None:
-        while self.begun - self.seen >= AHEAD and not self._stopping:
+        while self.begun - self.seen >= self._pace.ahead and not self._stopping:
             self._progress.clear()
             await self._progress.wait()
 
@@ -124,7 +140,7 @@ class Writer:
             change.book.expected.append(change)
         self.begun = changes[0].transaction
         self.changes += len(changes)
-        tried, in_two_phases = False, not changes[0].column and self._random.random() < _TWO_PHASES
+        tried, in_two_phases = False, not changes[0].column and self._random.random() < self._pace.two_phases
         while True:
             try:
                 if changes[0].column:

@@ -68,6 +68,28 @@ async def test_t18_a_failover_resumes_by_gtid_with_other_file_names(
 
 
 @pytest.mark.mysql_in_slow
+async def test_a_host_that_does_not_send_its_binlog_to_the_account_is_left(
+    pair: Pair, pipeline: Pipeline, consumer: Changes
+) -> None:
+    """The login works and all settings are right; only the right to read the binlog is missing."""
+    first, _ = pair.servers
+    await created_and_first(consumer)
+    await asyncio.to_thread(pipeline.stop, "reader")
+    await run(first, "SET SESSION sql_log_bin = 0", "REVOKE REPLICATION SLAVE ON *.* FROM reader@'%'")
+    try:
+        pipeline.spawn("reader")
+        await insert(first, 2)
+        assert await next_ids(consumer, 1) == [2]
+    finally:
+        await run(first, "SET SESSION sql_log_bin = 0", "GRANT REPLICATION SLAVE ON *.* TO reader@'%'")
+    metrics = (await asyncio.to_thread(pipeline.get, "reader", "/metrics")).text
+    labels = f'host="{address(first)}",pipeline="{pipeline.name}",reason="not_ready"'
+    assert f"databus_reader_source_refusals_total{{{labels}}} 1.0" in metrics
+    log = pipeline.log("reader").read_text()
+    assert f"host_refused: database {address(first)}: the user lacks a privilege; GRANT REPLICATION SLAVE" in log
+
+
+@pytest.mark.mysql_in_slow
 async def test_the_reader_switches_to_the_requested_host(pair: Pair, pipeline: Pipeline, consumer: Changes) -> None:
     first, second = pair.servers
     settings = load(pipeline.config)

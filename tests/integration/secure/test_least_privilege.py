@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import secrets
 import shlex
 from collections.abc import AsyncIterator, Iterator
@@ -21,6 +20,7 @@ from redis.asyncio import Redis
 
 from common.connections import connected
 from common.pipelines import MakePipeline
+from common.privileges import listed
 from common.waiting import eventually
 from databus_cli.__main__ import main
 from databus_core.kafka_client import admin as admin_of
@@ -29,20 +29,12 @@ from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 from integration.dump_api import Api
 
-_PAGE = Path(__file__).parents[3] / "docs/operations/security.md"
 _SERVICES: tuple[Service, ...] = ("publisher", "reader", "dump-api")
 SECRETS = {each: f"geheim-{secrets.token_hex(8)}" for each in ("database", "redis", "api")}
 #: Kafka's codes
 _RESOURCES = {"--topic": 2, "--group": 3, "--cluster": 4, "--transactional-id": 5}
 _OPERATIONS = {"Read": 3, "Write": 4, "Create": 5, "Describe": 8, "DescribeConfigs": 10}
 _LITERAL, _PREFIX, _ALLOW = 3, 4, 3
-
-
-def listed(language: str, pipeline: str, schema: str) -> list[str]:
-    """Return the lines of the page's block in a language, for this pipeline and schema instead of `shop`."""
-    [block] = re.findall(rf"```{language}\n(.*?)```", _PAGE.read_text(), re.DOTALL)
-    text = block.replace("shop.*", f"{schema}.*").replace("shop", pipeline)
-    return [line for line in text.splitlines() if line]
 
 
 @pytest.fixture(scope="module")

@@ -156,9 +156,11 @@ def test_only_the_backfill_that_emptied_a_table_ends_its_doubt() -> None:
         (replace(T, clean=True), None, False),
         (T, RUNNING, False),
         (replace(T, clean=True, output="lake"), replace(RUNNING, has_emptied=True), False),
+        (replace(T, clean=True, cause="snapshot"), None, True),  # after a reset: changes before it are missing
+        (replace(T, cause="snapshot"), None, False),  # of a new pipeline: consumers have nothing
     ],
 )
-def test_a_table_that_was_emptied_is_parked_if_its_backfill_does_not_end_well(
+def test_a_table_that_lacks_rows_is_parked_if_its_backfill_does_not_end_well(
     state: str, backfill: Backfill, progress: BackfillProgress | None, parked: bool
 ) -> None:
     story = Story(states(backfill, **({T.id: progress} if progress else {})))

@@ -308,7 +308,7 @@ async def test_a_new_start_forgets_what_was_decided_about_transactions() -> None
 
 async def test_an_emptied_table_is_parked_until_somebody_asks_for_it() -> None:
     story = Story()
-    story.parking.park_incomplete(Backfill(id="1", schema="shop", table="t", clean=True), PLACE)
+    story.parking.park_incomplete(Backfill(id="1", schema="shop", table="t", clean=True), PLACE, emptied=True)
     assert (story.states.doubts[NAME].reason, story.states.unfinished()) == ("incomplete_backfill", [])
 
 

@@ -190,7 +190,8 @@ def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLIC
     if code in _UNAVAILABLE or "wsrep has not yet prepared" in text:  # a node that is joining its Galera cluster
         return ServerUnavailable(f"server unavailable {origin}")
     if code in _PRIVILEGE:
-        return MissingPrivilege(f"user {user!r} lacks a privilege; GRANT {grant} ON *.* TO this user {origin}")
+        who = f"user {user!r}" if user else "the user"  # what decodes a stream does not know it
+        return MissingPrivilege(f"{who} lacks a privilege; GRANT {grant} ON *.* TO this user {origin}")
     if code in _LOGIN:
         advice = "check user and password, and the TLS options if the server demands TLS"
         return AccessDenied(f"login refused for user {user!r}; {advice} {origin}")

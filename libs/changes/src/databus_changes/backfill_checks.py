@@ -85,5 +85,5 @@ async def _too_large(session: Session, table: Table, limit: int) -> str:
         return ""
     return (
         f"table {table.full_name} has no usable key and {size / 2**20:.0f} MiB, more than backfill.keyless_limit: the "
-        "stream would wait while it is loaded; add a key, or allow any size"
+        "stream would wait while it is loaded; add a key, or allow any size (--any-size)"
     )

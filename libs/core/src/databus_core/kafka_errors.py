@@ -104,8 +104,8 @@ def translate(error: KafkaError) -> DatabusError:
     """Turn an error of aiokafka into ours, by its type only."""
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return Fenced(
-            "another process took over this one's transactional id: run only one publisher, and only one "
-            "`databus deadletter replay`, for each pipeline"
+            "another process took over this one's transactional id (if this happens again and again, all publishers of "
+            "the pipeline have to use the same Redis, and only one `databus deadletter replay` may run)"
         )
     if isinstance(error, InvalidTransactionTimeout):
         return InvalidSettings(

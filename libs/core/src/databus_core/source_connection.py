@@ -30,10 +30,11 @@ _SOURCE_SETTINGS: dict[type[BinlogError], str] = {
     DuplicateServerId: "reader.server_id",
 }
 
-#: error of a server that lacks the requested position → why the reader refuses the host
+#: error of a server that lacks the requested position, or does not send it to the account → why it is refused
 _REFUSALS: dict[type[BinlogError], Refusal] = {
     PositionPurged: Refusal.PURGED,
     PositionUnknown: Refusal.OTHER_HISTORY,
+    MissingPrivilege: Refusal.NOT_READY,
 }
 
 
@@ -72,8 +73,6 @@ def source_errors(host: str) -> Iterator[None]:
     except (AccessDenied, TlsFailed, DuplicateServerId) as error:
         settings = _SOURCE_SETTINGS[type(error)]
         raise SourceNotReady(f"database {host}: {error} (settings: {settings})") from error
-    except MissingPrivilege as error:
-        raise SourceNotReady(f"database {host}: {error}") from error
     except tuple(_REFUSALS) as error:
         raise SourceRefused(_REFUSALS[type(error)], f"database {host}: {error}") from error
     except Incident as error:

@@ -199,4 +199,6 @@ def confirmed_in_time() -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise KafkaUnavailable(f"Kafka confirmed nothing for {CONFIRM_SECONDS} s") from error
+        raise KafkaUnavailable(
+            f"Kafka confirmed nothing for {CONFIRM_SECONDS} s (check that all brokers of kafka.bootstrap_servers run)"
+        ) from error

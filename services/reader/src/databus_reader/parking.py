@@ -217,9 +217,13 @@ class Parking:
         log.info(LogEvent.TABLE_HEALED, text, table=full_name(*table))
         return self._set(table, None)
 
-    def park_incomplete(self, backfill: Backfill, place: Place) -> list[Event]:
-        """Park a table that was emptied for consumers, and is not loaded: its backfill was cancelled or has failed."""
-        text = f"backfill {backfill.id} has emptied {backfill.full_name} for consumers, and ended before it was loaded"
+    def park_incomplete(self, backfill: Backfill, place: Place, *, emptied: bool) -> list[Event]:
+        """Park a table whose backfill was cancelled or has failed, and without it consumers lack rows.
+
+        `emptied`: consumers have emptied it. Otherwise they have the rows of before a reset of the pipeline.
+        """
+        done = f"has emptied {backfill.full_name} for consumers" if emptied else "was to load it after a reset"
+        text = f"backfill {backfill.id} {done}, and ended before it was loaded"
         return self._park_table(backfill.name, "incomplete_backfill", text, place, heals=False)
 
     # ---------------------------------------------------------------------------------------------------------------

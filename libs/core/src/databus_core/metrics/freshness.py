@@ -17,6 +17,11 @@ _MEANING = (
 )
 
 
+#: While Redis is away, which would know (`databus_core.election`), replicas may be active in turn, and none of them gets
+#: anything done. A pause of a retry and the attempts of others are shorter than this. After it, the other has worked.
+_VALID_SECONDS = 300.0
+
+
 class Freshness(Collector):
     """The time since the moment up to which a stage has everything.
 
@@ -25,27 +30,33 @@ class Freshness(Collector):
 
     def __init__(self, stage: Stage, registry: CollectorRegistry) -> None:
         self._stage = stage
-        #: the moment, in seconds since the epoch; None while another replica is active
+        #: the moment, in seconds since the epoch; None: it is not known
         self._complete: float | None = None
+        #: since when another replica is active, in seconds since the epoch; None: this one is
+        self._ended: float | None = 0.0
         registry.register(self)
 
     def begin(self) -> None:
-        """Note that this replica is active now. A moment that is known remains valid."""
-        if self._complete is None:
+        """Note that this replica is active now. A moment that is known remains valid for a while."""
+        if self._complete is None or (self._ended is not None and time.time() > self._ended + _VALID_SECONDS):
             self._complete = time.time()
+        self._ended = None
 
     def complete(self, moment: float) -> None:
         """Note that the stage has everything that happened until a moment, in seconds since the epoch."""
-        self._complete = moment
+        self._complete, self._ended = moment, None
 
     def end(self) -> None:
         """Note that another replica is active."""
-        self._complete = None
+        if self._ended is None:
+            self._ended = time.time()
 
     @property
     def seconds(self) -> float:
         """The freshness now; not a number while another replica is active."""
-        return math.nan if self._complete is None else max(0.0, time.time() - self._complete)
+        if self._complete is None or self._ended is not None:
+            return math.nan
+        return max(0.0, time.time() - self._complete)
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Return the metric without a value."""
@@ -54,7 +65,7 @@ class Freshness(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Return the metric, without a value if another replica is active."""
         family = _family()
-        if self._complete is not None:
+        if self._ended is None:
             family.add_metric([self._stage], self.seconds)
         yield family
 

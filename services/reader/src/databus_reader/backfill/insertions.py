@@ -43,12 +43,17 @@ class Insertions:
         return self._parking.whole_loads.refusal(backfill)
 
     def ended(self, backfill: Backfill, state: BackfillState, error: str = "") -> list[Event]:
-        """Insert that a backfill was cancelled or has failed. A table that it has emptied is parked."""
+        """Insert that a backfill was cancelled or has failed.
+
+        A table that it has emptied is parked. So is one that it was to load after a reset of the pipeline: changes
+        before the position are missing, and only the load would have brought their rows.
+        """
         emptied = self._states.progress(backfill).has_emptied and not backfill.output
+        missing = backfill.cause == "snapshot" and backfill.clean and self._parking.captures(backfill.name)
         records: list[Event] = [*self._states.end(backfill, state, error)]
         place = self._translator.own.place
-        if emptied and place:
-            records += self._parking.park_incomplete(backfill, place)
+        if place and (emptied or missing):
+            records += self._parking.park_incomplete(backfill, place, emptied=emptied)
         return [self._begin(), *records, self._translator.own.commit()]
 
     def definition(self, backfill: Backfill, definition: Definition) -> list[Event]:

@@ -211,7 +211,7 @@ class Loader:
             raise FatalError(
                 f"table {name} has no usable key and {definition.data_bytes} bytes, more than "
                 "backfill.keyless_limit: the stream would wait while it is loaded; to load it nevertheless, run "
-                f"`databus backfill start {name} --any-size` (with --clean if the table is in doubt)"
+                f"`databus backfill start {name}{' --clean' if backfill.clean else ''} --any-size`"
             )
 
     async def _read_chunk(

@@ -35,7 +35,7 @@ class WholeLoads:
             f"the table has no usable key, and to load it as a whole took longer than publisher.transaction_timeout="
             f"{self._timeout:g}s: unless the publisher or Kafka was away, raise it and the brokers' "
             "transaction.max.timeout.ms, or add a primary key; then run "
-            f"`databus backfill start {backfill.full_name}` (with --clean if the table is in doubt)"
+            f"`databus backfill start {backfill.full_name}{' --clean' if backfill.clean else ''}`"
         )
 
     async def within_time(self, backfill: Backfill, batches: AsyncIterator[RowBatch]) -> AsyncIterator[RowBatch]:

@@ -202,6 +202,7 @@ class Hosts:
             raise error if self._connected_at is None else _with_advice(error)
         if isinstance(error, SourceRefused):
             self._refused[host] = progress.position, error
+            metrics.SOURCE_REFUSALS.labels(host, error.reason).inc()
         self._order = [*others, host]
         if asyncio.get_running_loop().time() < self._connected_at + _BRIEF_SECONDS:
             await asyncio.sleep(_PAUSE_SECONDS)
