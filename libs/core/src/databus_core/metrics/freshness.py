@@ -17,8 +17,9 @@ _MEANING = (
 )
 
 
-#: While Redis is away, which would know (`databus_core.election`), replicas may be active in turn, and none of them gets
-#: anything done. A pause of a retry and the attempts of others are shorter than this. After it, the other has worked.
+#: While Redis is away, which would know (`databus_core.election`), replicas may be active in turn, and none of them
+#: gets anything done. A pause of a retry and the attempts of others are shorter than this. After it, the other has
+#: worked.
 _VALID_SECONDS = 300.0
 
 
