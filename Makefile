@@ -103,7 +103,7 @@ faults: setup ## Inject 100 random faults into a pipeline that loads tables, and
 faults-lake: setup ## Change rows and tables at random while services are killed, and compare the lake (ARGS="--rounds 3 --seed 7 --server mysql --partitions 4 --table-format iceberg --cluster")
 	PYTHONPATH=tests $(BIN)/python tests/faults/lake.py $(ARGS)
 
-drill: setup ## Inject the faults of a bad night, and show what an operator sees; takes half an hour (ARGS="--only kafka redis", ARGS=--write)
+drill: setup ## Inject the faults of a bad night, and show what an operator sees; takes 20 minutes (ARGS="--only kafka redis", ARGS=--write)
 	PYTHONPATH=tests $(BIN)/python -m faults.drill $(ARGS)
 
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)

@@ -117,7 +117,7 @@ def lapsed(rules: str) -> str:
     def seconds(match: re.Match[str]) -> str:
         return f"{match[1]}{int(match[2]) * _UNITS[match[3]] // _SPEED}s"
 
-    text = re.sub(r"(for: |\[)(\d+)([mh])\b", seconds, rules)
+    text = re.sub(r"(for: |\[|offset )(\d+)([mh])\b", seconds, rules)
     for before, after in _AGES.items():
         text = re.sub(rf"{before}$", after, text, flags=re.MULTILINE)
     assert yaml.safe_load(text)
