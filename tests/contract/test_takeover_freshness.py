@@ -12,6 +12,8 @@ from databus_core.election import leading
 from databus_core.leases import Role
 from databus_core.metrics import publisher, reader
 from databus_core.metrics.freshness import Freshness
+from databus_core.pipe import PublisherEnd, ReaderEnd
+from databus_core.progress import Progress
 from databus_core.runtime import Health
 from databus_core.settings import Election
 from devstack import Server
@@ -39,7 +41,13 @@ async def test_a_replica_that_takes_over_knows_how_old_the_data_is(
     await redis.hset(key, mapping={name: int(moment * 1e6) for name, moment in moments.items()})
     async with leading(Election(), pipeline, role, redis, Health(), reach):
         assert seconds <= freshness.seconds < seconds + 20
-    await redis.delete(key)
-    freshness.end()
-    async with leading(Election(), pipeline, role, redis, Health(), reach):
-        assert freshness.seconds < 20
+
+
+async def test_the_publisher_knows_it_although_a_reader_has_ended_the_generation(redis: Redis) -> None:
+    pipeline = f"p{secrets.token_hex(4)}"
+    first = PublisherEnd(redis, pipeline)
+    first.published_to_us = int((time.time() - 1000) * 1e6)
+    await first.open(Progress(None))
+    await ReaderEnd(redis, pipeline).end_any_generation()
+    async with leading(Election(), pipeline, "publisher", redis, Health(), reach):
+        assert 1000 <= publisher.FRESHNESS.seconds < 1020

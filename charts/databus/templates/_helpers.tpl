@@ -96,10 +96,10 @@ name: the component's name
 {{- end }}
 {{- end }}
 
-{{/* The Leases that a component reads: reader and publisher their own, dump-api both, for its page. Parameters: root; name */}}
+{{/* The Leases that a component reads, as words: reader and publisher their own, dump-api both, for its page. Parameters: root; name */}}
 {{- define "databus.readLeases" -}}
-{{- range ternary (list "reader" "publisher") (list .name) (eq .name "dump-api") }}
-{{- include "databus.kubernetesLease" (dict "root" $.root "name" .) }}
+{{- range ternary (list "publisher" "reader") (list .name) (eq .name "dump-api") }}
+{{- with include "databus.kubernetesLease" (dict "root" $.root "name" .) }} {{ . }}{{ end }}
 {{- end }}
 {{- end }}
 

@@ -86,6 +86,8 @@ class EarlierTransactions:
             async with connect_source(self._settings.source, self._host) as session:
                 return await self._read(session, transaction)
         except SourceRefused as error:
+            if not error.is_lasting:
+                raise
             raise SourceRefused(
                 error.reason,
                 f"XA transaction {transaction.xid}, prepared at {start}, is committed, but its rows cannot be read: "

@@ -64,9 +64,10 @@ class BackfillStates:
         """End a backfill. Return the records to write, among them those that delete the oldest ended ones."""
         records = [self.change(backfill, replace(self.progress(backfill), state=state, error=error))]
         if state != "done" and backfill.cause == "snapshot" and self.is_last_of_snapshot(backfill):
+            command = f"databus backfill start {backfill.full_name}{' --clean' if backfill.clean else ''}"
             text = (
                 f"the snapshot has ended without {backfill.full_name}, so no record has the marker `last` of Debezium: "
-                f"do not wait for it; to load the table, run `databus backfill start {backfill.full_name}`"
+                f"do not wait for it; to load the table, run `{command}`"
             )
             log.warning(LogEvent.SNAPSHOT_INCOMPLETE, text, table=backfill.full_name)
         ended = sorted(key for key, progress in self._states.progress.items() if progress.is_final)

@@ -130,6 +130,7 @@ class Hosts:
     async def _try_requested(self, progress: Progress, sessions: AsyncExitStack) -> SourceConnection | None:
         """Log in to the requested host, if any; retry for 10 s if it is behind or unreachable. None if this fails."""
         host, self.requested = self.requested, None
+        self._refused.pop(host or "", None)  # an operator may have mended the host
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _CATCH_UP_SECONDS
         while host:
