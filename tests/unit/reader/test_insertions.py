@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from databus_binlog.row_batch import RowBatch
 from databus_core.events import SnapshotEvent, SnapshotTruncate, StateRecord
+from databus_core.metrics.reader import REGISTRY
 from databus_core.runtime import Health
 from databus_core.table_states import Backfill, BackfillProgress, TableDoubt, TableStates, doubt_key
 from databus_reader.backfill.insertions import Insertions
@@ -38,6 +39,10 @@ class Story:
 def marks(events: list[object]) -> list[tuple[bool, bool, bool, bool]]:
     found = [each for each in events if isinstance(each, SnapshotEvent)]
     return [(each.first_of_table, each.last_of_table, each.first, each.last) for each in found]
+
+
+def counted(state: str) -> float:
+    return REGISTRY.get_sample_value("databus_reader_backfills_ended_total", {"state": state}) or 0
 
 
 def kinds(events: list[object]) -> list[str]:
@@ -163,10 +168,10 @@ def test_only_the_backfill_that_emptied_a_table_ends_its_doubt() -> None:
 def test_a_table_that_lacks_rows_is_parked_if_its_backfill_does_not_end_well(
     state: str, backfill: Backfill, progress: BackfillProgress | None, parked: bool
 ) -> None:
-    story = Story(states(backfill, **({T.id: progress} if progress else {})))
+    story, before = Story(states(backfill, **({T.id: progress} if progress else {}))), counted(state)
     events = story.of.ended(backfill, state, "why")  # type: ignore[arg-type]
     ended = story.states.progress(backfill)
-    assert (ended.state, ended.error) == (state, "why")
+    assert (ended.state, ended.error, counted(state)) == (state, "why", before + 1)
     assert (NAME in story.states.doubts) is parked
     assert kinds(events) == ["Begin", "StateRecord", *["StateRecord"] * parked, "Commit"]
     if parked:

@@ -39,6 +39,9 @@ BACKFILLS = _gauge(
     "Backfills that have not ended: `waiting` (for a connection or a time), `running` or `paused`",
     ["state"],
 )
+BACKFILLS_ENDED = _counter(
+    "databus_reader_backfills_ended", "Backfills that have ended: `done`, `cancelled` or `failed`", ["state"]
+)
 BACKLOG_BYTES = _gauge("databus_reader_backlog_bytes", "Bytes in the Redis stream that are not published yet")
 BACKLOG_LIMIT_BYTES = _gauge(
     "databus_reader_backlog_limit_bytes", "`reader.backlog_limit`: the reader waits while the backlog is above it"
@@ -71,6 +74,8 @@ PREPARED_SECONDS = _gauge(
     ["xid"],
 )
 
+for _state in ("done", "cancelled", "failed"):
+    BACKFILLS_ENDED.labels(_state)
 for _looked_up in (
     RETENTION_HEADROOM_SECONDS,
     RETENTION_HEADROOM_BYTES,

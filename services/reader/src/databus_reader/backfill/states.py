@@ -63,6 +63,7 @@ class BackfillStates:
     def end(self, backfill: Backfill, state: BackfillState, error: str = "") -> list[StateRecord]:
         """End a backfill. Return the records to write, among them those that delete the oldest ended ones."""
         records = [self.change(backfill, replace(self.progress(backfill), state=state, error=error))]
+        metrics.BACKFILLS_ENDED.labels(state).inc()
         if state != "done" and backfill.cause == "snapshot" and self.is_last_of_snapshot(backfill):
             command = f"databus backfill start {backfill.full_name}{' --clean' if backfill.clean else ''}"
             text = (
