@@ -33,6 +33,11 @@ from databus_core.runtime import Health
 from devstack import Server
 from devstack.certificates import Authority
 
+# httpcore leaves the socket open if a TLS handshake with Kubernetes is cancelled, as when a test ends.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in.*(_SelectorTransport|socket.socket):pytest.PytestUnraisableExceptionWarning"
+)
+
 #: seconds between renewals
 RENEW = 0.8
 #: seconds that a lease is valid: 2.5 times RENEW, and a whole number, as Kubernetes requires

@@ -72,7 +72,7 @@ class World:
         raise AssertionError("no generation was opened")
 
     def _token(self) -> bytes | None:
-        return next((fields[b"token"] for fields in self.redis.store.hashes.values()), None)
+        return next((fields.get(b"token") for fields in self.redis.store.hashes.values()), None)
 
     def fail_over_redis(self) -> None:
         """Continue with the data of the replica, and with a new replica."""
