@@ -5,13 +5,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from common.waiting import T, cancelled
+from common.waiting import cancelled
 
-_POLL_SECONDS = 0.25
+#: between two questions, each of which starts a kubectl
+POLL_SECONDS = 0.25
 #: the program for the chart; set HELM=helm3 to use another one than `helm`
 HELM = os.environ.get("HELM", "helm")
 
@@ -88,22 +89,11 @@ class Namespace:
             process = await asyncio.create_subprocess_exec(*words, stdout=nowhere, stderr=nowhere)
             try:
                 await process.wait()
-                await asyncio.sleep(_POLL_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
             finally:
                 if process.returncode is None:
                     process.terminate()
                     await process.wait()
-
-
-async def until(condition: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Wait until a condition holds, and return its value. Raises TimeoutError after `seconds`.
-
-    It asks less often than `common.waiting.eventually`, because each question starts a kubectl.
-    """
-    async with asyncio.timeout(seconds):
-        while not (value := await condition()):  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(_POLL_SECONDS)
-    return value
 
 
 def why_not() -> str:

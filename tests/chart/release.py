@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from chart.kubernetes import HELM, Namespace, command, until
+from chart.kubernetes import HELM, POLL_SECONDS, Namespace, command
 from chart.workload import SCHEMA, TOPIC
+from common.waiting import eventually
 
 CHART = Path(__file__).parents[2] / "charts/databus"
 NAME = "databus"
@@ -76,7 +77,7 @@ class Release:
             pods = await self.pods(component)
             return set(pods) if len(pods) == count and all(map(is_ready, pods.values())) else None
 
-        return await until(ready, seconds) or set()
+        return await eventually(ready, seconds=seconds, pause=POLL_SECONDS) or set()
 
     async def holder(self, role: str) -> str:
         """Return the pod that holds the lease of a role; an empty text if none does."""

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from chart.kubernetes import CommandFailed, Namespace, until
+from chart.kubernetes import POLL_SECONDS, CommandFailed, Namespace
 from chart.release import DUMP_API_KEY, NAME, RENEW, Release, is_ready, pod_of
 from chart.workload import Workload
-from common.waiting import cancelled
+from common.waiting import cancelled, eventually
 from devstack import Server
 from devstack.replication import run
 
@@ -80,7 +80,7 @@ async def test_another_pod_takes_over_when_the_active_one_is_killed(
     async def has_taken_over() -> bool:
         return await release.holder(role) not in ("", killed)
 
-    await until(has_taken_over, 60)
+    await eventually(has_taken_over, pause=POLL_SECONDS)
     taken = time.monotonic() - begin
     await workload.progress(1)
     arrived = time.monotonic() - begin
@@ -140,7 +140,7 @@ async def test_a_drain_evicts_one_pod_after_the_other(release: Release, workload
         return all(budget["status"]["disruptionsAllowed"] == 0 for budget in budgets)
 
     try:
-        await until(is_refused, 60)  # of each role one pod is evicted, and the other stays
+        await eventually(is_refused, pause=POLL_SECONDS)  # of each role one pod is evicted, and the other stays
         for role in ROLES:
             assert len(await release.pods(role)) == 2  # the new one finds no node
         await workload.progress()

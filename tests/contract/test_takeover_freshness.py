@@ -51,3 +51,11 @@ async def test_the_publisher_knows_it_although_a_reader_has_ended_the_generation
     await ReaderEnd(redis, pipeline).end_any_generation()
     async with leading(Election(), pipeline, "publisher", redis, Health(), reach):
         assert 1000 <= publisher.FRESHNESS.seconds < 1020
+
+
+async def test_a_reader_ends_the_generation_of_a_publisher_that_noted_no_moment(redis: Redis) -> None:
+    pipeline = f"p{secrets.token_hex(4)}"
+    await PublisherEnd(redis, pipeline).open(Progress(None))
+    await redis.hdel(names.generation_key(pipeline), "published_to")
+    await ReaderEnd(redis, pipeline).end_any_generation()
+    assert await redis.xlen(names.stream_key(pipeline)) == 1  # the publisher is woken

@@ -25,7 +25,7 @@ local function retire(keys, args) -- args: token, or '' for any open generation
   local generation = redis.call('HMGET', keys[1], 'token', 'next', 'published_to')
   if generation[1] and (args[1] == '' or args[1] == generation[1]) then
     redis.call('DEL', keys[1], keys[2])
-    redis.call('HSET', keys[1], 'published_to', generation[3]) -- for the next publisher, which may start much later
+    redis.call('HSET', keys[1], 'published_to', generation[3] or '0') -- for the next publisher, which may start much later
     -- The publisher may be waiting for the next entry. This one is of no generation, so it notices at once.
     redis.call('XADD', keys[2], (tonumber(generation[2]) + 1) .. '-0', 'token', '', 'claim', '', 'payload', '')
   end
