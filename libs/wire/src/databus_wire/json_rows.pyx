@@ -6,8 +6,9 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
 from databus_wire.json_fast_path cimport put_integer
 from databus_wire.json_values cimport Kind, append_number, append_text, append_value, is_fast
-from databus_wire.output cimport Output, append, append_bytes, end_at, room, take_text
-from databus_wire.row_reader cimport RowReader, Value, bytes_of, is_same, read_list, require_width
+from databus_wire.output cimport append, append_bytes, end_at, room, take_text
+from databus_wire.msgpack_rows cimport Cursor
+from databus_wire.row_reader cimport RowReader, Value, bytes_of, is_same, read_list, read_packed
 from libc.stdint cimport int64_t, uint8_t
 
 RAW, PLAIN, TEXT, LATIN_1, BASE64 = Kind.RAW, Kind.PLAIN, Kind.TEXT, Kind.LATIN_1, Kind.BASE64
@@ -17,13 +18,6 @@ TIME, ZONED, JSON = Kind.TIME, Kind.ZONED, Kind.JSON
 
 @cython.final
 cdef class RowWriter:
-    cdef tuple names  # for each column: the member's name as JSON, and a colon
-    cdef tuple converts  # for each column: its function; its kind if it has no function
-    cdef Py_ssize_t width  # number of columns
-    cdef uint8_t* kinds  # for each column: its `Kind`; with the flag `FAST_PATH` if it has both a kind and a function
-    cdef Value* current  # the values of the current row
-    cdef Output out
-
     def __cinit__(self, names, converts):
         self.names = tuple([self.member_name(name) for name in names])
         converts = [convert if isinstance(convert, tuple) else (None, convert) for convert in converts]
@@ -33,7 +27,8 @@ cdef class RowWriter:
         self.width = len(converts)
         self.kinds = <uint8_t*> PyMem_Malloc(self.width + 1)
         self.current = <Value*> PyMem_Malloc((self.width + 1) * sizeof(Value))
-        if self.kinds == NULL or self.current == NULL:
+        self.other = <Value*> PyMem_Malloc((self.width + 1) * sizeof(Value))
+        if self.kinds == NULL or self.current == NULL or self.other == NULL:
             raise MemoryError
         for i, (fast, convert) in enumerate(converts):
             if fast is not None:
@@ -48,29 +43,25 @@ cdef class RowWriter:
     def __dealloc__(self):
         PyMem_Free(self.out.data)
         PyMem_Free(self.current)
+        PyMem_Free(self.other)
         PyMem_Free(self.kinds)
 
     def row(self, list row not None, bint nulls=True, bytes head not None=b"", bytes tail not None=b""):
         read_list(row, self.current, self.width)
         self.out.size = 0
         append_bytes(&self.out, head)
-        self.append_object(None, nulls)
+        self.append_object(False, nulls)
         append_bytes(&self.out, tail)
         return take_text(&self.out)
 
     def some_columns(self, rows not None, tuple columns not None, bytes head not None=b"", bytes tail not None=b""):
-        cdef Py_ssize_t column
         cdef RowReader reader = RowReader(rows)
         cdef list written = []
         for _ in range(reader.count):
             reader.next(self.current, self.width)
             self.out.size = 0
             append_bytes(&self.out, head)
-            append(&self.out, b"{", 1)
-            for column in columns:
-                self.require_column(column)
-                self.append_member(column, <bytes> self.names[column], True)
-            self.end_object()
+            self.append_columns(columns)
             append_bytes(&self.out, tail)
             written.append(take_text(&self.out))
         return written
@@ -90,11 +81,11 @@ cdef class RowWriter:
             reader.next(self.current, self.width)
             self.out.size = 0
             append_bytes(&self.out, head)
-            self.append_object(None, True)
+            self.append_object(False, True)
             if between is not None:
                 reader.next(self.current, self.width)
                 append_bytes(&self.out, between)
-                self.append_object(None, True)
+                self.append_object(False, True)
             append_bytes(&self.out, middle)
             end_at(&self.out, put_integer(number, room(&self.out, 20)))
             append_bytes(&self.out, <bytes> tails if isinstance(tails, bytes) else <bytes?> tails[len(written)])
@@ -103,8 +94,9 @@ cdef class RowWriter:
 
     def changed(self, list before not None, list after not None, bint nulls=True):
         read_list(before, self.current, self.width)
+        read_list(after, self.other, self.width)
         self.out.size = 0
-        return take_text(&self.out) if self.append_object(after, nulls) else None
+        return take_text(&self.out) if self.append_object(True, nulls) else None
 
     def array(self, rows not None, others=None):
         cdef Py_ssize_t i
@@ -117,7 +109,9 @@ cdef class RowWriter:
             if i:
                 append(&self.out, b",", 1)
             reader.next(self.current, self.width)
-            self.append_object(None if others is None else <list?> others[i], True)
+            if others is not None:
+                read_list(<list?> others[i], self.other, self.width)
+            self.append_object(others is not None, True)
         append(&self.out, b"]", 1)
         return take_text(&self.out)
 
@@ -144,15 +138,42 @@ cdef class RowWriter:
         append(&self.out, b":", 1)
         return take_text(&self.out)
 
-    cdef bint append_object(self, list other, bint nulls) except -1:
-        """Append the row as an object. With `other`, append only values that differ; return False if none does."""
+    cdef int load(self, Cursor* rows) except -1:
+        """Read the next packed row."""
+        return read_packed(rows, self.current, self.width)
+
+    cdef int load_other(self, Cursor* rows) except -1:
+        """Read the packed row that the current row is compared with."""
+        return read_packed(rows, self.other, self.width)
+
+    cdef bint differs(self, tuple columns) except -1:
+        """Return whether both rows differ in one of these columns."""
         cdef Py_ssize_t column
-        cdef bint differs = other is None
-        if other is not None:
-            require_width(len(other), self.width)
+        for column in columns:
+            self.require_column(column)
+            if not is_same(&self.current[column], &self.other[column]):
+                return True
+        return False
+
+    cdef int append_columns(self, tuple columns) except -1:
+        """Append an object of these columns."""
+        cdef Py_ssize_t column
+        append(&self.out, b"{", 1)
+        for column in columns:
+            self.require_column(column)
+            self.append_member(column, <bytes> self.names[column], True)
+        return self.end_object()
+
+    cdef bint append_object(self, bint changed, bint nulls) except -1:
+        """Append the row as an object; if `changed`, only the values that differ from the other row's.
+
+        Return whether any value differs, or `changed` is false.
+        """
+        cdef Py_ssize_t column
+        cdef bint differs = not changed
         append(&self.out, b"{", 1)
         for column in range(self.width):
-            if other is None or not is_same(&self.current[column], other[column]):
+            if not changed or not is_same(&self.current[column], &self.other[column]):
                 differs = True
                 self.append_member(column, <bytes> self.names[column], nulls)
         self.end_object()

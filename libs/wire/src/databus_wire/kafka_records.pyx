@@ -2,6 +2,7 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from databus_wire.msgpack_events cimport Text
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -14,13 +15,8 @@ cdef int64_t TRANSACTIONS_LIMIT = 10**16
 cdef int64_t ROWS_LIMIT = 10**10
 cdef bytes NO_HEADERS = b"\x00"
 
-cdef class RecordPacker:
-    cdef bytearray data
-    cdef Py_ssize_t capacity, limit, used, count
-    cdef readonly int64_t first_ms, last_ms
-    cdef bint is_closed
-    cdef bytearray sequence  # the headers of a record whose only header is its sequence
 
+cdef class RecordPacker:
     def __cinit__(self, *_, **__):
         self.data = bytearray()  # set here, too: a subclass might not call __init__
         self.sequence = bytearray(SEQUENCE_SIZE)
@@ -34,7 +30,7 @@ cdef class RecordPacker:
     def append(self, int64_t time_ms, bytes key, bytes value, headers not None=()):
         """See kafka_records.pyi."""
         cdef bytes section = pack_headers(headers) if headers else NO_HEADERS
-        return self.pack(time_ms, key, value, PyBytes_AS_STRING(section), PyBytes_GET_SIZE(section))
+        return self.pack(time_ms, text_of(key), text_of(value), text_of(section))
 
     def extend(self, int64_t time_ms, keys, values, Py_ssize_t first=0, int64_t transaction=0, rows=None):
         """See kafka_records.pyi."""
@@ -43,22 +39,22 @@ cdef class RecordPacker:
         cdef Py_ssize_t before = self.count, count = len(value_list), row_count = 0, index, i
         cdef bint is_range = isinstance(rows, range)
         cdef int64_t start = rows.start if is_range else 0, step = rows.step if is_range else 0
-        cdef const char* headers = PyBytes_AS_STRING(NO_HEADERS)
-        cdef Py_ssize_t headers_size = 1
-        cdef char* end = PyByteArray_AS_STRING(self.sequence) + len(self.sequence)
+        cdef Text key, value
         if first < 0 or len(key_list) != count:
             raise ValueError("there must be as many keys as values, and `first` must not be negative")
         if rows is not None:
             row_count = len(rows)
             if not row_count:
                 raise ValueError("a sequence needs the ordinal of a row")
-            put_transaction(transaction, end)
-            headers, headers_size = PyByteArray_AS_STRING(self.sequence), len(self.sequence)
+            self.set_transaction(transaction)
         for i in range(first, count):
-            if rows is not None:
-                index = i * row_count // count
-                put_row(start + index * step if is_range else rows[index], end)
-            if not self.pack(time_ms, key_list[i], value_list[i], headers, headers_size):
+            key, value = text_of(key_list[i]), text_of(value_list[i])
+            if rows is None:
+                if not self.pack(time_ms, key, value, text_of(NO_HEADERS)):
+                    break
+                continue
+            index = i * row_count // count
+            if not self.pack_row(time_ms, key, value, start + index * step if is_range else rows[index]):
                 break
         return self.count - before
 
@@ -86,12 +82,33 @@ cdef class RecordPacker:
             self.capacity = self.used
         return self.data
 
-    cdef bint pack(
-        self, int64_t time_ms, bytes key, bytes value, const char* headers, Py_ssize_t headers_size
-    ) except -1:
-        """Pack a record; `headers` is the number of its headers and the headers, as the record has them."""
+    cdef int set_mark(self) except -1:
+        """Mark the last record: `undo` removes those after it."""
+        self.mark = Mark(self.used, self.count, self.first_ms, self.last_ms)
+        return 0
+
+    cdef int undo(self) except -1:
+        self.used, self.count = self.mark.used, self.mark.count
+        self.first_ms, self.last_ms = self.mark.first_ms, self.mark.last_ms
+        return 0
+
+    cdef int set_transaction(self, int64_t ordinal) except -1:
+        """Set the transaction of the records that `pack_row` packs."""
+        return put_transaction(ordinal, PyByteArray_AS_STRING(self.sequence) + len(self.sequence))
+
+    cdef bint pack_row(self, int64_t time_ms, Text key, Text value, int64_t row) except -1:
+        """Pack a record whose only header is its sequence; `row` is the ordinal of its first row."""
+        cdef Text headers = Text(PyByteArray_AS_STRING(self.sequence), len(self.sequence))
+        put_row(row, <char*> headers.data + headers.size)
+        return self.pack(time_ms, key, value, headers)
+
+    cdef bint pack(self, int64_t time_ms, Text key, Text value, Text headers) except -1:
+        """Pack a record; `headers` is the number of its headers and the headers, as the record has them.
+
+        Return False, and pack nothing, if the batch is closed or has no room for it.
+        """
         cdef int64_t delta_ms = time_ms - self.first_ms if self.count else 0
-        cdef Py_ssize_t body = 1 + width(delta_ms) + width(self.count) + size_of(key) + size_of(value) + headers_size
+        cdef Py_ssize_t body = 1 + width(delta_ms) + width(self.count) + size_of(key) + size_of(value) + headers.size
         cdef Py_ssize_t size, capacity
         cdef char* out
         if self.is_closed:
@@ -107,9 +124,9 @@ cdef class RecordPacker:
         out[0] = 0  # the record's attributes: Kafka defines none
         out = put_varint(delta_ms, out + 1)
         out = put_varint(self.count, out)
-        out = put_bytes(key, out)
-        out = put_bytes(value, out)
-        memcpy(out, headers, headers_size)
+        out = put_field(key, out)
+        out = put_field(value, out)
+        memcpy(out, headers.data, headers.size)
         if not self.count:
             self.first_ms = self.last_ms = time_ms
         self.last_ms = max(self.last_ms, time_ms)
@@ -157,12 +174,12 @@ cdef bytes pack_headers(headers):
     cdef bytes section, name, content
     cdef char* out
     for name, content in encoded:
-        size += size_of(name) + size_of(content)
+        size += size_of(text_of(name)) + size_of(text_of(content))
     section = PyBytes_FromStringAndSize(NULL, size)
     out = put_varint(len(encoded), PyBytes_AS_STRING(section))
     for name, content in encoded:
-        out = put_bytes(name, out)
-        out = put_bytes(content, out)
+        out = put_field(text_of(name), out)
+        out = put_field(text_of(content), out)
     return section
 
 
@@ -190,13 +207,17 @@ cdef inline char* put_varint(int64_t number, char* out) noexcept:
     return out + 1
 
 
-cdef inline Py_ssize_t size_of(bytes field) noexcept:
-    return width(-1) if field is None else width(PyBytes_GET_SIZE(field)) + PyBytes_GET_SIZE(field)
+cdef inline Text text_of(bytes field) noexcept:
+    return Text(NULL, 0) if field is None else Text(PyBytes_AS_STRING(field), PyBytes_GET_SIZE(field))
 
 
-cdef inline char* put_bytes(bytes field, char* out) noexcept:
-    if field is None:
+cdef inline Py_ssize_t size_of(Text field) noexcept:
+    return width(-1) if field.data == NULL else width(field.size) + field.size
+
+
+cdef inline char* put_field(Text field, char* out) noexcept:
+    if field.data == NULL:
         return put_varint(-1, out)
-    out = put_varint(PyBytes_GET_SIZE(field), out)
-    memcpy(out, PyBytes_AS_STRING(field), PyBytes_GET_SIZE(field))
-    return out + PyBytes_GET_SIZE(field)
+    out = put_varint(field.size, out)
+    memcpy(out, field.data, field.size)
+    return out + field.size

@@ -1,7 +1,7 @@
 """Reads the values of rows, row by row: from lists, or, without making Python objects, from packed rows."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.ref cimport PyObject
 from databus_wire.msgpack_rows cimport Cursor
 from libc.string cimport memcmp
@@ -26,6 +26,7 @@ cdef class RowReader:
     cdef int require_end(self) except -1
 
 
+cdef int read_packed(Cursor* cursor, Value* values, Py_ssize_t width) except -1
 cdef int read_list(list row, Value* values, Py_ssize_t width) except -1
 cdef int require_width(Py_ssize_t count, Py_ssize_t width) except -1
 
@@ -35,9 +36,7 @@ cdef inline bytes bytes_of(Value* value):
     return <bytes> value.object if value.object != NULL else PyBytes_FromStringAndSize(value.text, value.size)
 
 
-cdef inline bint is_same(Value* value, object other) except -1:
-    if value.text == NULL or other is None:
-        return value.text == NULL and other is None
-    return value.size == PyBytes_GET_SIZE(<bytes?> other) and memcmp(
-        value.text, PyBytes_AS_STRING(other), value.size
-    ) == 0
+cdef inline bint is_same(const Value* value, const Value* other) noexcept:
+    if value.text == NULL or other.text == NULL:
+        return value.text == NULL and other.text == NULL
+    return value.size == other.size and memcmp(value.text, other.text, value.size) == 0

@@ -1,7 +1,7 @@
 """Reads the values of rows, row by row."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_Check
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM
 from databus_wire.msgpack_rows cimport ABSENT_VALUE, read_array, read_value, refuse
 from databus_wire.packed_rows cimport PackedRows
@@ -27,20 +27,10 @@ cdef class RowReader:
 
     cdef int next(self, Value* values, Py_ssize_t width) except -1:
         """Read the next row. Its values are valid while the reader exists and the row, if a list, is unchanged."""
-        cdef Py_ssize_t size, i
         self.read += 1
         if self.lists is not None:
             return read_list(<list?> self.lists[self.read - 1], values, width)
-        require_width(read_array(&self.cursor), width)
-        for i in range(width):
-            size = read_value(&self.cursor)
-            values[i].text = NULL
-            values[i].object = NULL
-            if size >= 0:
-                values[i].text, values[i].size = <const char*> self.cursor.at, size
-                self.cursor.at += size
-            elif size == ABSENT_VALUE:
-                refuse(b"a value is absent, and JSON objects have no mark for that")
+        read_packed(&self.cursor, values, width)
         return self.require_end()
 
     cdef int require_end(self) except -1:
@@ -48,6 +38,22 @@ cdef class RowReader:
         if self.read == self.count and self.cursor.at != self.cursor.end:
             refuse(b"there are bytes after the last row")
         return 0
+
+
+cdef int read_packed(Cursor* cursor, Value* values, Py_ssize_t width) except -1:
+    """Read the values of the next packed row. They are valid as long as the packed rows."""
+    cdef Py_ssize_t size, i
+    require_width(read_array(cursor), width)
+    for i in range(width):
+        size = read_value(cursor)
+        values[i].text = NULL
+        values[i].object = NULL
+        if size >= 0:
+            values[i].text, values[i].size = <const char*> cursor.at, size
+            cursor.at += size
+        elif size == ABSENT_VALUE:
+            refuse(b"a value is absent, and JSON objects have no mark for that")
+    return 0
 
 
 cdef int read_list(list row, Value* values, Py_ssize_t width) except -1:
