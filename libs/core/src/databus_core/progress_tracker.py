@@ -1,5 +1,7 @@
 """The progress that the next commit will record: how far a generation has been sent to Kafka."""
 
+from collections.abc import Iterable
+
 from databus_binlog import GtidSet, Position
 from databus_core.errors import GenerationLost
 from databus_core.events import Begin, Commit, Decided, Heartbeat, Prepared, Start
@@ -24,6 +26,11 @@ class ProgressTracker:
         self._topics_opened = progress.topics_opened
         #: whether there is progress since the last call of `take`
         self.moved = False
+
+    @property
+    def transaction(self) -> int:
+        """Ordinal of the last complete transaction."""
+        return self._transaction
 
     @property
     def in_transaction(self) -> bool:
@@ -57,6 +64,16 @@ class ProgressTracker:
         else:
             self._merge(event.executed)
         self._file, self._end, self._time_us, self.moved = event.file, event.end, begin.time_us, True
+
+    def pass_transactions(self, last: int, executed: Iterable[str], file: str, end: int, time_us: int) -> None:
+        """Advance over complete transactions: up to an ordinal, with these GTID sets, and where and when the last ends.
+
+        The caller has checked that none is missing.
+        """
+        for gtids in executed:
+            self._merge(gtids)
+        self._transaction = last
+        self._move(file, end, time_us)
 
     def skip(self, event: Heartbeat) -> None:
         """Advance to a position between transactions; nothing was captured between the last position and this one."""

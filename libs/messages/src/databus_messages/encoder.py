@@ -37,6 +37,7 @@ from databus_messages.routing.routes import Route, Router
 from databus_messages.sequence import Ordinals
 from databus_messages.transaction_buffer import TransactionBuffer
 from databus_wire.packed_rows import PackedRows
+from databus_wire.rows_writer import RowsWriter
 
 
 class EventEncoder:
@@ -115,6 +116,23 @@ class EventEncoder:
         for each in fingerprints:
             topics += [found.topic for found in self._router.topics(self.table(each), unknown_drop=unknown_drop)]
         return [topic for topic in topics if topic not in self._partition_counts]
+
+    @property
+    def has_usual_transactions(self) -> bool:
+        """Whether `rows_writers` may be used: no heartbeat follows transactions, and all rows have the same order."""
+        return not self._heartbeat_outputs and len({output.is_buffered for output in self._outputs}) < 2
+
+    def rows_writers(self, fingerprint: str) -> tuple[RowsWriter, ...] | None:
+        """Return compiled writers of a table's rows, one for each route; None if a route has none.
+
+        Raises LookupError if the table has had no event yet: its routes are not known.
+        """
+        writers = [route.rows_writer() for route in self.routes[fingerprint]]
+        return None if None in writers else tuple(writer for writer in writers if writer is not None)
+
+    def pass_transactions(self, last: int) -> None:
+        """Take note that the transactions up to this ordinal were encoded by such writers."""
+        self._transaction = last
 
     def messages(self, event: Event) -> Iterable[Message]:
         """Return the messages of the next event, in order. Iterate over them before the next call.

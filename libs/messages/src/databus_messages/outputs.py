@@ -15,6 +15,7 @@ from databus_messages import formats
 from databus_messages.formats import AnyFormat
 from databus_messages.formats.base import MessageSource, Options, Record
 from databus_messages.routing.partitions import Partition
+from databus_wire.rows_writer import Counter
 
 
 class OutputPlan(NamedTuple):
@@ -38,6 +39,8 @@ class Output:
         self.is_framed = self.is_buffered or self.format.emits_frames
         #: whether encoding may call another service, e.g. a schema registry
         self.calls_services = plan.format.calls_services
+        #: the rows of transactions whose rows compiled code writes
+        self.counter = Counter()
         #: number of rows of the open transaction that `number_rows` has counted
         self.row_count = 0
         #: partitions with changes of the open transaction, in the order of their first change

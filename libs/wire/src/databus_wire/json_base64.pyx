@@ -21,7 +21,7 @@ def json_base64(rows not None):
         text = PyBytes_FromStringAndSize(NULL, size)
         out = PyBytes_AS_STRING(text)
         with nogil:
-            write(cursor_of(&view), out)
+            write_rows(cursor_of(&view), out)
     finally:
         PyBuffer_Release(&view)
     return text
@@ -35,7 +35,7 @@ cdef Cursor cursor_of(const Py_buffer* view) noexcept nogil:
 
 
 cdef Py_ssize_t measure(Cursor cursor) except -1 nogil:
-    """Check the rows, so that `write` need not, and return the size of the JSON text. Raises MalformedRows."""
+    """Check the rows, so that `write_rows` need not, and return the size of the JSON text. Raises MalformedRows."""
     cdef Py_ssize_t count = read_array(&cursor), values, size, length
     size = 2 + max(count - 1, 0)
     for _ in range(count):
@@ -53,7 +53,7 @@ cdef Py_ssize_t measure(Cursor cursor) except -1 nogil:
     return size
 
 
-cdef void write(Cursor cursor, char* out) noexcept nogil:
+cdef void write_rows(Cursor cursor, char* out) noexcept nogil:
     cdef Py_ssize_t count = read_array(&cursor), values, length, row, column
     out[0] = b"["
     out += 1

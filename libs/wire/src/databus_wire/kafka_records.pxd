@@ -1,7 +1,7 @@
 """The packer of records, for compiled code that writes them."""
 
 from databus_wire.msgpack_events cimport Text
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 
 cdef struct Mark:
@@ -16,8 +16,9 @@ cdef class RecordPacker:
     cdef bint is_closed
     cdef bytearray sequence  # the headers of a record whose only header is its sequence
     cdef Mark mark  # what `undo` returns to
+    cdef uint64_t attempt  # the attempt to publish a transaction that has set the mark
 
-    cdef int set_mark(self) except -1
+    cdef int set_mark(self, uint64_t attempt) except -1
     cdef int undo(self) except -1
     cdef int set_transaction(self, int64_t ordinal) except -1
     cdef bint pack_row(self, int64_t time_ms, Text key, Text value, int64_t row) except -1

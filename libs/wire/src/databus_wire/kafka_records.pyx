@@ -82,8 +82,9 @@ cdef class RecordPacker:
             self.capacity = self.used
         return self.data
 
-    cdef int set_mark(self) except -1:
-        """Mark the last record: `undo` removes those after it."""
+    cdef int set_mark(self, uint64_t attempt) except -1:
+        """Mark the last record: `undo` removes those after it. `attempt` is for the caller."""
+        self.attempt = attempt
         self.mark = Mark(self.used, self.count, self.first_ms, self.last_ms)
         return 0
 

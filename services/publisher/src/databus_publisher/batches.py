@@ -72,6 +72,10 @@ class Batches:
         """Return a topic's limit."""
         return self._limits[topic]
 
+    def open_batch(self, partition: Partition) -> RecordBatch | None:
+        """Return the batch of a partition that is being filled."""
+        return self._filling.get(partition)
+
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
         """Add records, starting at index `first`, to the partition's open batch until it is full. Return how many."""
         batch = self._filling.get(partition)

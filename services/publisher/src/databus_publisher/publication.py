@@ -31,6 +31,7 @@ from databus_core.events import (
     StateRecord,
     Table,
     TableDefinition,
+    decode_events,
 )
 from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger
@@ -49,6 +50,8 @@ from databus_publisher.schema_history import SchemaHistoryWriter
 from databus_publisher.sender import Sender
 from databus_publisher.table_states import TableStateWriter, Unpublishable
 from databus_publisher.topics import Topics
+from databus_publisher.usual_transactions import UsualTransactions
+from databus_wire.entry_walk import EntryWalk
 
 log = get_logger(__name__)
 
@@ -85,6 +88,8 @@ class Publication:
         #: a placeholder without outputs until `Start` arrives
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
         self._tracker = ProgressTracker(progress)
+        #: None until then
+        self._usual: UsualTransactions | None = None
         #: the latest transaction
         self._begin: Begin | None = None
         #: progress of the last commit that has ended
@@ -126,44 +131,55 @@ class Publication:
         """Whether a source transaction is open."""
         return self._tracker.in_transaction
 
-    async def add(self, events: list[Event], size: int) -> None:
-        """Publish an entry's events, in order; `size` is the entry's size in bytes.
+    async def add(self, payload: bytes) -> None:
+        """Publish the events of an entry, in order.
 
         The progress moves past an event only after its records were sent: a shutdown commits the progress even if
         sending the next records has failed.
         """
-        self._size += size
-        for event in events:
-            match event:
-                case RowsEvent():
-                    if event.table in self._encoder.routes and not self._states.reported:  # the fast path
-                        try:
-                            await self._sender.send(self._encoder.rows(event))
-                        except SchemaRefused as refused:
-                            await self._park(event, refused)
-                    else:
-                        await self._publish(event)
-                case Begin():
-                    self._begin = event
-                    self._tracker.begin(event)
-                    self._encoder.begin(event)
-                case Commit():
-                    if messages := self._encoder.commit(event):
-                        await self._sender.send(messages)
-                    self._sender.skips = False
-                    self._tracker.commit(event)
-                    if self._size >= COMMIT_BYTES or self._has_chunk or self._states.reported:
-                        await self.start_commit()
-                    self._states.require_none_reported()
-                case Heartbeat():
-                    await self._sender.send(self._encoder.messages(event))
-                    self._tracker.skip(event)
-                case QueryEvent() | OversizedRow() | SnapshotEvent() | SnapshotTruncate():
-                    await self._publish(event)
-                case _:
-                    await self._sender.send(self._encoder.messages(await self._prepare(event)))
+        self._size += len(payload)
+        entry = EntryWalk(payload)
+        while not entry.done:
+            if self._usual and not self.in_transaction and self._usual.publish(entry):
+                await self._commit_if_due()
+            for event in decode_events(entry.take_group()):
+                await self._add(event)
         self._added += 1
         await self._producer.limit_memory()
+
+    async def _add(self, event: Event) -> None:
+        match event:
+            case RowsEvent():
+                if event.table in self._encoder.routes and not self._states.reported:  # the fast path
+                    try:
+                        await self._sender.send(self._encoder.rows(event))
+                    except SchemaRefused as refused:
+                        await self._park(event, refused)
+                else:
+                    await self._publish(event)
+            case Begin():
+                self._begin = event
+                self._tracker.begin(event)
+                self._encoder.begin(event)
+            case Commit():
+                if messages := self._encoder.commit(event):
+                    await self._sender.send(messages)
+                self._sender.skips = False
+                self._tracker.commit(event)
+                await self._commit_if_due()
+                self._states.require_none_reported()
+            case Heartbeat():
+                await self._sender.send(self._encoder.messages(event))
+                self._tracker.skip(event)
+            case QueryEvent() | OversizedRow() | SnapshotEvent() | SnapshotTruncate():
+                await self._publish(event)
+            case _:
+                await self._sender.send(self._encoder.messages(await self._prepare(event)))
+
+    async def _commit_if_due(self) -> None:
+        """At a transaction's end, start a commit if it must not wait until there is nothing to publish."""
+        if self._size >= COMMIT_BYTES or self._has_chunk or self._states.reported:
+            await self.start_commit()
 
     async def _publish(self, event: TableEvent) -> None:
         """Publish an event of one table. A table that cannot be published is parked, unless `doubt.on_doubt` is `stop`.
@@ -298,6 +314,7 @@ class Publication:
                 await self._topics.ensure(topic, partitions=1)
                 self._producer.set_limit(topic, await self._topics.limit(topic))
             await asyncio.to_thread(self._encoder.open)
+        self._usual = UsualTransactions(self._encoder, self._producer, self._tracker)
         if self.committed.position is None:
             await self._commit_first_position(event)
         else:

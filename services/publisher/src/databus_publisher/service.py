@@ -12,7 +12,6 @@ from databus_core.cancellation import raise_if_cancelled
 from databus_core.checks import require, results
 from databus_core.election import leading
 from databus_core.errors import GenerationLost, RecordTooLarge
-from databus_core.events import decode_events
 from databus_core.kafka_checks import PUBLISHER_CHECKS, kafka_results
 from databus_core.kafka_history import read_history
 from databus_core.kafka_progress import read_progress
@@ -212,7 +211,7 @@ async def _next_entries(
 
 async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
     for entry in entries:
-        await publication.add(decode_events(entry.payload), len(entry.payload))
+        await publication.add(entry.payload)
     await pipe.trim(entries)
 
 

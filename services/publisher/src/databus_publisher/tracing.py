@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from redis.asyncio import Redis
 
-from databus_core.events import Event
 from databus_core.pipe import Entry, PublisherEnd
 from databus_core.progress import Progress
 from databus_publisher.publication import Publication
@@ -57,17 +56,17 @@ class TracedPublication(Publication):
         #: when the last one began and ended, in ns since the epoch
         self._begun_ns = self._ended_ns = 0
 
-    async def add(self, events: list[Event], size: int) -> None:
-        """Publish an entry's events, as `Publication.add` does."""
+    async def add(self, payload: bytes) -> None:
+        """Publish an entry, as `Publication.add` does."""
         sampled = self._arrived.pop(self._added, None)
         if sampled is None:
-            await super().add(events, size)
+            await super().add(payload)
             return
         trace, arrived_ns = sampled
         self._uncommitted.append(trace)
         commits = self._commits
-        with self._spans.measured(trace, "publish", arrived_ns, {"messaging.message.body.size": size}):
-            await super().add(events, size)
+        with self._spans.measured(trace, "publish", arrived_ns, {"messaging.message.body.size": len(payload)}):
+            await super().add(payload)
         if self._commits != commits:  # one began inside of the entry, and may have ended: that of `End` has
             self._add_commits(self._committed_entries)
 

@@ -24,6 +24,7 @@ from databus_binlog import Flavor, Position
 from databus_core.errors import PoisonError
 from databus_core.events import Action, Begin, Row, Table
 from databus_messages.sequence import Ordinals
+from databus_wire.rows_writer import RowsWriter
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -342,6 +343,13 @@ class Format(ABC, Generic[OptionsT]):
         Those for the topic of the route are written to each partition with changes.
         """
         return ()
+
+    def rows_writer(self, table: Table) -> RowsWriter | None:
+        """Return a compiled writer of the records that `change` makes of a table's rows; None if there is none.
+
+        It is used for changes without ABSENT values, in transactions for which `begin` and `end` make no record.
+        """
+        return None
 
     def heartbeat(self, time_us: int) -> Iterable[Record]:
         """Make records for the format's own topics, to report that all changes up to this time are published."""

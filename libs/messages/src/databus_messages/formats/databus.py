@@ -31,8 +31,10 @@ from databus_messages.formats.base import (
     SnapshotRows,
 )
 from databus_messages.formats.databus_strict import strict_columns
+from databus_wire.databus_records import DatabusWriter
 from databus_wire.json_base64 import json_base64
 from databus_wire.packed_rows import PackedRows
+from databus_wire.rows_writer import RowsWriter
 
 _json = msgspec.json.Encoder().encode
 
@@ -51,6 +53,8 @@ _TYPES = (
     (re.compile("^bit"), 10),
     (re.compile("^json"), 11),
 )
+_ROWS = b',"Rows":'
+_ROW_ACTIONS = Action.INSERT, Action.UPDATE, Action.DELETE
 #: `Type` of all other columns
 _STRING = 5
 
@@ -87,7 +91,12 @@ class Encoder:
         else:
             texts = json_base64(rows.packed) if isinstance(rows, PackedRows) else _json(rows)
         head = self._heads.get((table.fingerprint, action)) or self._head(table, action)
-        return b'%b,"Rows":%b}' % (head, texts)
+        return b"%b%b%b}" % (head, _ROWS, texts)
+
+    def rows_writer(self, table: Table) -> RowsWriter:
+        """Return a compiled writer of `key` and `rows_value`."""
+        insert, update, delete = (self._head(table, action) + _ROWS for action in _ROW_ACTIONS)
+        return DatabusWriter((insert, update, delete), self._key_head)
 
     def query(self, table: Table, file: str, event: QueryEvent | DdlStatement) -> tuple[bytes, bytes]:
         """Encode key and value of a DDL statement; `table` is the table after the statement."""
@@ -97,8 +106,12 @@ class Encoder:
     def key(self, file: str, end: int, kind: bytes = b"DML") -> bytes:
         """Encode the key of the event that ends at `end`; `kind` is `DML` or `DDL`."""
         if file != self._file:
-            self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
+            self._file, self._position = file, self._key_head(file)
         return b'%b%d},"Action":"%b"}' % (self._position, end, kind)
+
+    @staticmethod
+    def _key_head(file: str) -> bytes:
+        return b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
 
     def _strict(self, table: Table, rows: Sequence[Row]) -> list[Row]:
         texts = self._texts.get(table.fingerprint)
@@ -129,6 +142,10 @@ class Databus(Format[DatabusOptions]):
         """Make one record of all rows."""
         key = self._encoder.key(change.begin.file, change.end)
         return KeyValueRecords([key], [self._encoder.rows_value(change.table, change.action, change.rows)])
+
+    def rows_writer(self, table: Table) -> RowsWriter | None:
+        """Return a compiled writer, unless values are changed."""
+        return None if self.options.compat == "strict" else self._encoder.rows_writer(table)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make one record."""

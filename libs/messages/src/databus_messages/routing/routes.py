@@ -21,6 +21,7 @@ from databus_messages.routing.columns import column_index
 from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_messages.routing.partitions import UNKNOWN, Partition, partition_of_table, split_by_key
 from databus_wire.packed_rows import PackedRows
+from databus_wire.rows_writer import RowsWriter
 
 _UPDATE = Action.UPDATE  # a constant, because looking up an enum member takes longer than comparing with it
 
@@ -47,6 +48,16 @@ class Route:
         """The partition of a row that the reader left unread (`OversizedRow`); UNKNOWN if the row's key decides it."""
         first = self.row_partitions[0]
         return first._replace(number=UNKNOWN) if self.key else first
+
+    def rows_writer(self) -> RowsWriter | None:
+        """Return a compiled writer of rows, which makes the records of `messages`; None if rows need more than that."""
+        (partition, *others) = self.row_partitions
+        if self.filter or others or partition.refusal:
+            return None
+        writer = self.output.format.rows_writer(self.table)
+        if writer is not None:
+            writer.publish_to(partition, self.output.counter)
+        return writer
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
         """Make the messages of a rows event: filtered, numbered for the output's format, and split by partition."""

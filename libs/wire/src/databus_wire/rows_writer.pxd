@@ -1,0 +1,63 @@
+"""Writers of the records of rows events, and what they get: a transaction and its rows, in the memory of an entry."""
+
+from databus_wire.kafka_records cimport RecordPacker
+from databus_wire.msgpack_events cimport Text
+from databus_wire.msgpack_rows cimport Cursor
+from databus_wire.output cimport Output
+from libc.stdint cimport int64_t, uint64_t
+
+
+cdef enum Action:
+    INSERT
+    UPDATE
+    DELETE
+
+
+cdef struct Transaction:  # fields of Begin and Commit in databus_core.events
+    int64_t ordinal
+    Text gtid
+    Text file
+    uint64_t server_id
+    uint64_t thread_id
+    int64_t time_us
+    bint has_xid
+    uint64_t xid
+    int64_t now_ns  # time of encoding, since the epoch
+
+
+cdef struct Rows:  # fields of RowsEvent in databus_core.events
+    Action action
+    int64_t first  # ordinal of the first row among the captured rows of the transaction
+    int64_t count  # changed rows; an update counts once, and has two images
+    uint64_t start, end
+    Text packed  # msgpack array of the row images
+
+
+cdef class Counter:
+    """Counts the rows of the open transaction that one output publishes."""
+    cdef int64_t all  # rows of the whole transaction
+    cdef int64_t written  # rows that are written
+    cdef uint64_t attempt  # the attempt to publish a transaction that is counted
+
+    cdef int begin(self, uint64_t attempt) noexcept
+
+
+cdef class RowsWriter:
+    """Writes the records of the rows of one table to one partition. Each format has a subclass."""
+    cdef object partition
+    cdef Counter counter
+    cdef RecordPacker batch  # the open batch of the partition
+    cdef object walk  # the `EntryWalk` that has looked for it
+    cdef Output value  # the value that is being written
+
+    cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1
+    cdef bint pack(self, const Transaction* transaction, Text key, int64_t row) except -1
+
+
+cdef inline Cursor images_of(const Rows* rows) noexcept:
+    """Return a cursor at the array of row images."""
+    return Cursor(<const unsigned char*> rows.packed.data, <const unsigned char*> rows.packed.data + rows.packed.size)
+
+
+cdef inline Text written(const Output* out) noexcept:
+    return Text(out.data, out.size)

@@ -1,0 +1,45 @@
+"""Publishes usual transactions with compiled code, straight from an entry into Kafka's batches (ADR 39).
+
+The Python path is the specification: whatever the compiled code leaves, or cannot encode, goes through `Publication`.
+"""
+
+import time
+from contextlib import suppress
+
+from databus_core.errors import PoisonError
+from databus_core.progress_tracker import ProgressTracker
+from databus_core.pure import is_pure
+from databus_messages.encoder import EventEncoder
+from databus_publisher.producer import Producer
+from databus_wire.entry_walk import EntryWalk
+from databus_wire.rows_writer import RowsWriter
+
+
+class UsualTransactions:
+    """Publishes the usual transactions of one generation."""
+
+    def __init__(self, encoder: EventEncoder, producer: Producer, tracker: ProgressTracker) -> None:
+        self._encoder = encoder
+        self._producer = producer
+        self._tracker = tracker
+        self._is_off = is_pure() or not encoder.has_usual_transactions
+        #: fingerprint of a table → a writer for each of its routes; None: its rows are not usual
+        self._writers: dict[bytes, tuple[RowsWriter, ...] | None] = {}
+
+    def publish(self, entry: EntryWalk) -> bool:
+        """Publish the usual transactions that come next in an entry. Return whether there were any."""
+        if self._is_off:
+            return False
+        before = self._tracker.transaction
+        with suppress(PoisonError, ValueError, LookupError):  # raised again, with a cause, by the Python path
+            entry.publish(self._writers, self._find, self._producer.open_batch, before, time.time_ns())
+        if entry.transaction == before:
+            return False
+        executed = entry.take_executed()
+        self._tracker.pass_transactions(entry.transaction, executed, entry.file, entry.end, entry.time_us)
+        self._encoder.pass_transactions(entry.transaction)
+        return True
+
+    def _find(self, fingerprint: bytes) -> None:
+        with suppress(LookupError):  # the table has had no event yet
+            self._writers[fingerprint] = self._encoder.rows_writers(fingerprint.decode())
