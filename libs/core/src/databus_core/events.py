@@ -51,6 +51,10 @@ class Action(StrEnum):
     TRUNCATE = "truncate"
 
 
+#: what happens to rows, in the order in which compiled code numbers it
+ROW_ACTIONS = Action.INSERT, Action.UPDATE, Action.DELETE
+
+
 class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One column, as information_schema, a DDL statement or the binlog's metadata describes it."""
 

@@ -5,7 +5,7 @@ from cpython.mem cimport PyMem_Free
 from databus_wire.json_base64 cimport measure, write_rows
 from databus_wire.json_fast_path cimport put_integer
 from databus_wire.msgpack_events cimport Text, is_text
-from databus_wire.output cimport Output, append, append_bytes, end_at, room
+from databus_wire.output cimport Output, append, append_bytes, clear, end_at, room
 from databus_wire.rows_writer cimport Rows, RowsWriter, Transaction, images_of, written
 from libc.stdint cimport uint64_t
 
@@ -14,23 +14,24 @@ cdef class DatabusWriter(RowsWriter):
     cdef tuple heads  # by `Action`: the value up to its rows
     cdef object position_of  # returns a key up to the offset
     cdef bytes file, position  # the binlog file of the last key, and that key up to the offset
-    cdef Output key
+    cdef Output key, value
 
     def __init__(self, tuple heads not None, position_of not None):
         self.heads, self.position_of = heads, position_of
 
     def __dealloc__(self):
         PyMem_Free(self.key.data)
+        PyMem_Free(self.value.data)
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
         cdef Py_ssize_t size = measure(images_of(rows))
         self.write_key(transaction.file, rows.end)
-        self.value.size = 0
+        clear(&self.value)
         append_bytes(&self.value, <bytes> self.heads[<int> rows.action])
         write_rows(images_of(rows), room(&self.value, size))
         self.value.size += size
         append(&self.value, b"}", 1)
-        return self.pack(transaction, written(&self.key), rows.first)
+        return self.pack(transaction, written(&self.key), written(&self.value), rows.first)
 
     cdef int write_key(self, Text file, uint64_t end) except -1:
         if self.file is None or not is_text(file, PyBytes_AS_STRING(self.file), PyBytes_GET_SIZE(self.file)):

@@ -19,6 +19,8 @@ cdef class RowWriter:
 
     cdef int load(self, Cursor* rows) except -1
     cdef int load_other(self, Cursor* rows) except -1
+    cdef int swap(self) noexcept
+    cdef list current_row(self)
     cdef bint differs(self, tuple columns) except -1
     cdef int append_columns(self, tuple columns) except -1
     cdef bint append_object(self, bint changed, bint nulls) except -1

@@ -146,6 +146,15 @@ cdef class RowWriter:
         """Read the packed row that the current row is compared with."""
         return read_packed(rows, self.other, self.width)
 
+    cdef int swap(self) noexcept:
+        """Make the current row the other one, and the other way round."""
+        self.current, self.other = self.other, self.current
+        return 0
+
+    cdef list current_row(self):
+        cdef Py_ssize_t i
+        return [None if self.current[i].text == NULL else bytes_of(&self.current[i]) for i in range(self.width)]
+
     cdef bint differs(self, tuple columns) except -1:
         """Return whether both rows differ in one of these columns."""
         cdef Py_ssize_t column

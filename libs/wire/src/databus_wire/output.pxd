@@ -50,10 +50,17 @@ cdef inline int end_at(Output* out, const char* end) noexcept:
     return 0
 
 
-cdef inline bytes take_text(Output* out):
-    """Return the text, and release its memory if that is large."""
-    cdef bytes text = PyBytes_FromStringAndSize(out.data, out.size)
+cdef inline int clear(Output* out) noexcept:
+    """Begin a new text; release the memory of the last one if it is large."""
+    out.size = 0
     if out.capacity > MAX_KEPT_CAPACITY:
         PyMem_Free(out.data)
         out.data, out.capacity = <char*> NULL, 0
+    return 0
+
+
+cdef inline bytes take_text(Output* out):
+    """Return the text, and release its memory if that is large."""
+    cdef bytes text = PyBytes_FromStringAndSize(out.data, out.size)
+    clear(out)
     return text

@@ -48,10 +48,9 @@ cdef class RowsWriter:
     cdef Counter counter
     cdef RecordPacker batch  # the open batch of the partition
     cdef object walk  # the `EntryWalk` that has looked for it
-    cdef Output value  # the value that is being written
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1
-    cdef bint pack(self, const Transaction* transaction, Text key, int64_t row) except -1
+    cdef bint pack(self, const Transaction* transaction, Text key, Text value, int64_t row) except -1
 
 
 cdef inline Cursor images_of(const Rows* rows) noexcept:

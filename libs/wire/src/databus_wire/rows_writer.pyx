@@ -1,7 +1,5 @@
 """Writers of the records of rows events. A format that has one need not make Python objects for usual rows."""
 
-from cpython.mem cimport PyMem_Free
-
 
 cdef class Counter:
     cdef int begin(self, uint64_t attempt) noexcept:
@@ -12,9 +10,6 @@ cdef class Counter:
 
 
 cdef class RowsWriter:
-    def __dealloc__(self):
-        PyMem_Free(self.value.data)
-
     def publish_to(self, partition, Counter counter not None):
         """See rows_writer.pyi."""
         self.partition, self.counter = partition, counter
@@ -23,6 +18,6 @@ cdef class RowsWriter:
         """Write the records of an event; return False if they have no room, or are left to the Python path."""
         raise NotImplementedError
 
-    cdef bint pack(self, const Transaction* transaction, Text key, int64_t row) except -1:
-        """Add a record with what is in `value`; `row` is the ordinal of its first row among all captured rows."""
-        return self.batch.pack_row(transaction.now_ns // 1_000_000, key, written(&self.value), row)
+    cdef bint pack(self, const Transaction* transaction, Text key, Text value, int64_t row) except -1:
+        """Add a record; `row` is the ordinal of its first row among all captured rows."""
+        return self.batch.pack_row(transaction.now_ns // 1_000_000, key, value, row)

@@ -26,7 +26,7 @@ from sys import maxsize
 import msgspec
 
 from databus_core import names
-from databus_core.events import Action, Row, Table
+from databus_core.events import ROW_ACTIONS, Action, Row, Table
 from databus_messages.formats.absent import without_absent
 from databus_messages.formats.base import (
     Change,
@@ -42,6 +42,9 @@ from databus_messages.formats.canal_ddl import ddl_message
 from databus_messages.formats.canal_values import row_writer
 from databus_messages.formats.columns import invalid_value
 from databus_messages.formats.table_cache import TableCache
+from databus_wire.canal_records import CanalWriter
+from databus_wire.rows_writer import RowsWriter
+from databus_wire.templates import Slot, Template
 
 _json = msgspec.json.Encoder().encode
 
@@ -67,6 +70,10 @@ class CanalJson(Format[CanalOptions]):
             change.action, change.rows, begin.time_us // 1000, begin.gtid, begin.transaction, self._now_ms()
         )
         return KeyValueRecords([None], [value])
+
+    def rows_writer(self, table: Table) -> RowsWriter:
+        """Return a compiled writer."""
+        return self._encoders[table].rows_writer()
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Encode the statement as one message."""
@@ -102,21 +109,34 @@ class _FlatMessageEncoder:
         ]
         #: types of the columns in `_varying` → encoded `sqlType`
         self._sql_types: dict[tuple[int, ...], bytes] = {}
-        self._templates = {action: self._template(kind) for action, kind in EVENT_TYPES.items()}
+        self._parts_of = {action: self._parts(kind) for action, kind in EVENT_TYPES.items()}
 
-    def _template(self, kind: str) -> bytes:
-        """Return the template of a message: everything that differs between events is a placeholder."""
-        constants = (
-            self._table.schema,
-            {column.name: column.raw_type for column in self._table.columns},
-            pk_names(self._table),
-            self._table.name,
-            kind,
-        )
+    def _parts(self, kind: str) -> tuple[bytes, ...]:
+        """Return what is before, between and after the values of data, es, gtid, id, old, sqlType and ts."""
+        types = {column.name: column.raw_type for column in self._table.columns}
         return (
-            b'{"data":%%b,"database":%b,"es":%%d,"gtid":%%b,"id":%%d,"isDdl":false,"mysqlType":%b,"old":%%b,'
-            b'"pkNames":%b,"sql":"","sqlType":%%b,"table":%b,"ts":%%d,"type":%b}'
-        ) % tuple(_json(value).replace(b"%", b"%%") for value in constants)
+            b'{"data":',
+            b',"database":%b,"es":' % _json(self._table.schema),
+            b',"gtid":',
+            b',"id":',
+            b',"isDdl":false,"mysqlType":%b,"old":' % _json(types),
+            b',"pkNames":%b,"sql":"","sqlType":' % _json(pk_names(self._table)),
+            b',"table":%b,"ts":' % _json(self._table.name),
+            b',"type":%b}' % _json(kind),
+        )
+
+    def rows_writer(self) -> CanalWriter:
+        """Return a compiled writer of what `encode` returns."""
+        insert, update, delete = (self._message(EVENT_TYPES[action]) for action in ROW_ACTIONS)
+        no_rows: Row = [None] * len(self._types)
+        return CanalWriter(
+            self._writer, (insert, update, delete), self._sql_type if self._varying else self._sql_type(no_rows)
+        )
+
+    def _message(self, kind: str) -> tuple[bytes, Template, bytes, Template]:
+        data, es, gtid, number, old, types, ts, end = self._parts(kind)
+        before_old = es, Slot.TIME_MS, gtid, Slot.GTID, number, Slot.ORDINAL, old
+        return data, Template(before_old), types, Template((ts, Slot.NOW_MS, end))
 
     def encode(self, action: Action, rows: Sequence[Row], es: int, gtid: str, number: int, ts: int) -> bytes:
         """Encode a message of one or more rows. `number` is its `id`; `es` and `ts` are in ms.
@@ -128,7 +148,8 @@ class _FlatMessageEncoder:
             types = self._sql_type(rows[-1])
         except ValueError as error:
             raise invalid_value(self._table, error) from None  # the cause quotes the value
-        return self._templates[action] % (data, es, _json(gtid), number, old, types, ts)
+        values = data, b"%d" % es, _json(gtid), b"%d" % number, old, types, b"%d" % ts, b""
+        return b"".join([each for pair in zip(self._parts_of[action], values, strict=True) for each in pair])
 
     def _images(self, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
         """Encode `data` and `old`."""

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, TypeAlias
 import msgspec
 
 from databus_core import names
-from databus_core.events import Action, Column, QueryEvent, Row, Table
+from databus_core.events import ROW_ACTIONS, Action, Column, QueryEvent, Row, Table
 from databus_messages.formats.base import (
     Change,
     ClaimCheck,
@@ -54,7 +54,6 @@ _TYPES = (
     (re.compile("^json"), 11),
 )
 _ROWS = b',"Rows":'
-_ROW_ACTIONS = Action.INSERT, Action.UPDATE, Action.DELETE
 #: `Type` of all other columns
 _STRING = 5
 
@@ -95,7 +94,7 @@ class Encoder:
 
     def rows_writer(self, table: Table) -> RowsWriter:
         """Return a compiled writer of `key` and `rows_value`."""
-        insert, update, delete = (self._head(table, action) + _ROWS for action in _ROW_ACTIONS)
+        insert, update, delete = (self._head(table, action) + _ROWS for action in ROW_ACTIONS)
         return DatabusWriter((insert, update, delete), self._key_head)
 
     def query(self, table: Table, file: str, event: QueryEvent | DdlStatement) -> tuple[bytes, bytes]:

@@ -12,7 +12,7 @@ requested, or when the rows of the backfill were read.
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 
-from databus_core.events import Action, Begin
+from databus_core.events import Action, Begin, Table
 from databus_messages.formats.absent import without_absent
 from databus_messages.formats.base import (
     Change,
@@ -31,6 +31,7 @@ from databus_messages.formats.maxwell_options import MaxwellOptions
 from databus_messages.formats.maxwell_values import encode
 from databus_messages.formats.rows_query import RowsQueries
 from databus_messages.formats.table_cache import TableCache
+from databus_wire.rows_writer import RowsWriter
 
 
 class MaxwellJson(Format[MaxwellOptions]):
@@ -96,6 +97,12 @@ class MaxwellJson(Format[MaxwellOptions]):
             values.append(writer.row(row, nulls, head + commit + position + encoder.data(key), tail))
             keys.append(key_encoder.of_row(key, pipeline, begin.transaction, ordinal))
         return KeyValueRecords(keys, values)
+
+    def rows_writer(self, table: Table) -> RowsWriter | None:
+        """Return a compiled writer, unless messages have statements."""
+        if self.options.output_row_query:
+            return None
+        return self._encoders[table].rows_writer(self.options, self.source.name)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Encode a CREATE, ALTER or DROP, if DDL is enabled."""

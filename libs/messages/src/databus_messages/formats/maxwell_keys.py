@@ -16,14 +16,19 @@ class MaxwellKeyEncoder:
         names = [table.columns[index].name.lower() for index in table.primary_key]
         schema, name = encode(table.schema), encode(table.name)
         if key_format == "array":
-            head = b"[%b,%b,[" % (schema, name)
-            members = b",".join(b"{%b:%%b}" % _literal(encode(name)) for name in names)
-            self._template, self._without_row = _literal(head) + members + b"]]", head + b"]]"
+            head, start, between, end = b"[%b,%b,[" % (schema, name), b"{", b"},{", b"}]]"
+            members = [encode(name) + b":" for name in names]
+            self._without_row = head + b"]]"
         else:
-            head = b'{"database":%b,"table":%b,' % (schema, name)
-            members = b",".join(b"%b:%%b" % _literal(encode(f"pk.{name}")) for name in names)
-            self._template, self._without_row = _literal(head) + members + b"}", b""
+            head, start, between, end = b'{"database":%b,"table":%b,' % (schema, name), b"", b",", b"}"
+            members = [encode(f"pk.{name}") + b":" for name in names]
+            self._without_row = b""
         self._head = head
+        #: what is before, between and after the values of the primary key; without one, the key, or empty if it varies
+        self.parts: tuple[bytes, ...] = (self._without_row,)
+        if members:
+            self.parts = (head + start + members[0], *(between + member for member in members[1:]), end)
+        self._template = b"%b".join(map(_literal, self.parts))
 
     def of_row(self, values: Sequence[bytes], *identity: object) -> bytes:
         """Encode the key of a row. `values` are those of its primary key, as JSON; if empty, see `without_row`."""

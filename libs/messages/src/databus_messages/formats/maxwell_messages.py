@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
-from databus_core.events import Table
+from databus_core.events import ROW_ACTIONS, Action, Table
 from databus_messages.formats.maxwell_keys import MaxwellKeyEncoder
 from databus_messages.formats.maxwell_options import MaxwellOptions
 from databus_messages.formats.maxwell_values import encode, row_writer
+from databus_wire.maxwell_records import MaxwellWriter
+from databus_wire.templates import Slot, Template
 
 
 class MaxwellTableEncoder:
@@ -26,6 +28,42 @@ class MaxwellTableEncoder:
         """Encode the start of a message; `query` and `xid` are encoded members, each with a comma before it."""
         return b'%b%b,"type":"%b","ts":%d%b' % (self._table, query, kind.encode(), time_us // 1_000_000, xid)
 
+    def rows_writer(self, options: MaxwellOptions, pipeline: str) -> MaxwellWriter:
+        """Return a compiled writer of the messages of row changes, which have no statement."""
+        insert, update, delete = (self._head_template(action, options) for action in ROW_ACTIONS)
+        return MaxwellWriter(
+            self.rows,
+            (insert, update, delete),
+            _origin(options),
+            self._data,
+            self.key_columns,
+            self.keys.parts,
+            None if any(self.keys.parts) else lambda *row: self.keys.without_row(pipeline, *row),
+            marks_commit=options.output_commit_info,
+            numbers_rows=options.output_commit_info and options.output_xoffset,
+            nulls=options.output_nulls,
+            repeats_key=self._with_primary_key,
+        )
+
+    def _head_template(self, action: Action, options: MaxwellOptions) -> Template:
+        """Return the template of `head`."""
+        xid = [Slot.XID_MEMBER] if options.output_commit_info else []
+        return Template([b'%b,"type":"%b","ts":' % (self._table, action.encode()), Slot.TIME_S, *xid])
+
     def data(self, key: Iterable[bytes]) -> bytes:
         """Encode what precedes the row: the members about the primary key, if enabled, and the name `data`."""
         return b',"primary_key":[%b]%b' % (b",".join(key), self._data) if self._with_primary_key else self._data
+
+
+def _origin(options: MaxwellOptions) -> Template:
+    """Return the template of the members about a change's origin."""
+    parts: list[bytes | Slot] = []
+    if options.output_binlog_position:
+        parts += b',"position":', Slot.POSITION
+    if options.output_gtid_position:
+        parts += [Slot.GTID_MEMBER]
+    if options.output_server_id:
+        parts += b',"server_id":', Slot.SERVER_ID
+    if options.output_thread_id:
+        parts += [Slot.THREAD_MEMBER]
+    return Template(parts)

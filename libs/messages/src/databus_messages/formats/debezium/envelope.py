@@ -1,11 +1,15 @@
 """The envelope of a change, joined from parts: what all rows of an event have in common is encoded once."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from databus_core.events import Row
 from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
 from databus_messages.formats.debezium.schemas import INT64, STRING, Schema, struct
+from databus_wire.templates import Slot, Template
+
+#: the values of an operation: what is before the first image, between two images, then up to the row number, after it
+ValueTemplate: TypeAlias = tuple[bytes, bytes | None, Template, Template]
 
 TRANSACTION = struct("event.block", {"id": STRING, "total_order": INT64, "data_collection_order": INT64}).nullable()
 _TIMES = {"ts_ms": INT64.nullable(), "ts_us": INT64.nullable(), "ts_ns": INT64.nullable()}
@@ -62,6 +66,19 @@ class EnvelopeEncoder:
         after_number, end = self._tail(operation, context)
         tails = [after_number + block + end for block in blocks] if blocks else after_number + self._null + end
         return images.images(rows, numbers, template, tails)
+
+    def template(
+        self,
+        operation: str,
+        wrapper: tuple[bytes, bytes],
+        source: tuple[Sequence[bytes | Slot], Sequence[bytes | Slot]],
+    ) -> ValueTemplate:
+        """Return the template of the values of an operation, without transaction blocks; only for JSON."""
+        before, separator, middle = self._templates[operation]
+        ts_us, ts_ns = self._times
+        times = self._operations[operation], Slot.NOW_MS, ts_us, Slot.NOW_US, ts_ns, Slot.NOW_NS
+        tail = [*source[1], self._transaction + self._null, *times, self._end + wrapper[1]]
+        return wrapper[0] + before, separator, Template([middle, *source[0]]), Template(tail)
 
     def truncation(self, context: EventContext) -> bytes:
         """Encode the value of a TRUNCATE, which has no rows."""

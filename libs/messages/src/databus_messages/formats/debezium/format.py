@@ -31,7 +31,8 @@ from databus_messages.formats.table_cache import TableCache
 
 OptionsT = TypeVar("OptionsT", bound=DebeziumOptions)
 
-_OPERATIONS = {Action.INSERT: "c", Action.UPDATE: "u", Action.DELETE: "d"}
+#: in the order of ROW_ACTIONS
+OPERATIONS = {Action.INSERT: "c", Action.UPDATE: "u", Action.DELETE: "d"}
 
 
 class Debezium(Format[OptionsT]):
@@ -85,7 +86,7 @@ class Debezium(Format[OptionsT]):
     def change(self, change: Change) -> Iterable[Record]:
         """Encode each row change; deletes and key changes may have several records."""
         query = self._queries.query_of(change) if self.options.include_query else None
-        if _OPERATIONS[change.action] in self.options.skipped_operations:
+        if OPERATIONS[change.action] in self.options.skipped_operations:
             return []
         if change.partial:
             change = with_placeholders(change, self._unavailable)

@@ -6,13 +6,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from databus_core.events import Row
+from databus_core.events import Row, Table
 from databus_messages.formats.base import MessageSource
 from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
-from databus_messages.formats.debezium.format import Debezium
+from databus_messages.formats.debezium.format import OPERATIONS, Debezium
 from databus_messages.formats.debezium.options import JsonOptions
 from databus_messages.formats.debezium.schemas import Schema
 from databus_messages.formats.debezium.types import ColumnType
+from databus_wire.debezium_records import DebeziumWriter
 from databus_wire.json_rows import (
     BASE64,
     DAYS,
@@ -26,6 +27,7 @@ from databus_wire.json_rows import (
     ZONED,
     RowWriter,
 )
+from databus_wire.rows_writer import RowsWriter
 
 _json = msgspec.json.Encoder().encode
 
@@ -52,6 +54,19 @@ class DebeziumJson(Debezium[JsonOptions]):
 
     def __init__(self, source: MessageSource, options: JsonOptions) -> None:
         super().__init__(source, options, JsonCodec(options.schemas_enable))
+
+    def rows_writer(self, table: Table) -> RowsWriter | None:
+        """Return a compiled writer, unless values depend on other rows: by transaction blocks, or statements."""
+        encoder = self._tables[table]
+        if self.emits_frames or not isinstance(encoder.images, JsonRows):
+            return None
+        skipped, source = self.options.skipped_operations, self._source.template(table)
+        insert, update, delete = (
+            None if operation in skipped else self._envelope.template(operation, encoder.value_wrapper, source)
+            for operation in OPERATIONS.values()
+        )
+        tombstones = self.options.tombstones_on_delete
+        return DebeziumWriter(encoder.images.writer, encoder.key_parts, (insert, update, delete), tombstones)
 
 
 class JsonCodec(Codec):
@@ -88,17 +103,17 @@ class JsonRows(RowEncoder):
     """Encodes rows as JSON objects."""
 
     def __init__(self, writer: RowWriter) -> None:
-        self._writer = writer
+        self.writer = writer
 
     def columns(self, rows: Sequence[Row], indexes: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
         """Encode some columns of each row."""
-        return self._writer.some_columns(rows, indexes, head, tail)
+        return self.writer.some_columns(rows, indexes, head, tail)
 
     def images(
         self, rows: Sequence[Row], numbers: Sequence[int], template: ImageTemplate, tails: bytes | Sequence[bytes]
     ) -> list[bytes]:
         """Encode rows in the template."""
-        return self._writer.numbered(rows, numbers, *template, tails)
+        return self.writer.numbered(rows, numbers, *template, tails)
 
 
 def _cell_converter(column: ColumnType) -> _CellConverter:

@@ -9,6 +9,7 @@ from databus_core.events import Begin, Table
 from databus_messages.formats.base import SnapshotRows
 from databus_messages.formats.debezium.codec import Codec
 from databus_messages.formats.debezium.schemas import INT32, INT64, STRING, Schema, struct
+from databus_wire.templates import Slot
 
 _MARKERS = ("true", "first", "first_in_data_collection", "last_in_data_collection", "last", "false", "incremental")
 _MARKER = Schema(
@@ -70,6 +71,17 @@ class SourceEncoder:
         """Encode the part after the row number."""
         encode = self._encode_cached if query is None else self._encode  # queries rarely repeat
         return encode(_THREAD, thread or None, query) + self._separators[-1]
+
+    def template(self, table: Table) -> tuple[list[bytes | Slot], list[bytes | Slot]]:
+        """Return the parts of templates of both parts, for rows that have no statement; only for JSON."""
+        separators, (ts_us, ts_ns) = self._separators, (self._ts_us, self._ts_ns)
+        snapshot, name = self._encode(_SNAPSHOT, "false", table.schema, None), self._encode(_TABLE, table.name)
+        before: list[bytes | Slot] = [
+            *(self._ts_ms, Slot.TIME_MS, snapshot + ts_us, Slot.TIME_US, ts_ns, Slot.TIME_NS),
+            *(name + separators[_TABLE + 1], Slot.SERVER_ID, separators[_GTID], Slot.GTID_OR_NULL),
+            *(separators[_FILE], Slot.FILE, separators[_POS], Slot.START, separators[_POS + 1]),
+        ]
+        return before, [separators[_THREAD], Slot.THREAD, self._encode(_THREAD + 1, None) + separators[-1]]
 
     def of_statement(self, table: Table, begin: Begin, pos: int) -> dict[str, Any]:
         """Return the source of a DDL statement as a dict."""

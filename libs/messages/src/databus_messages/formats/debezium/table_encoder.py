@@ -33,6 +33,11 @@ class TableEncoder:
         """Whether the table has a primary key or, instead, a unique key (`Table.row_key`)."""
         return bool(self._key)
 
+    @property
+    def key_parts(self) -> tuple[tuple[int, ...], bytes, bytes] | None:
+        """Indexes of the key's columns, and what is before and after them; None for a table without a key."""
+        return (self._key, *self._key_wrapper) if self.has_key else None
+
     def keys(self, rows: Sequence[Row]) -> Sequence[bytes | None]:
         """Encode the keys of rows; None for each row of a table without a key."""
         return self.images.columns(rows, self._key, *self._key_wrapper) if self.has_key else [None] * len(rows)
