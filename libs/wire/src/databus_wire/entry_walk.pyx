@@ -43,7 +43,8 @@ cdef class EntryWalk:
     # the transaction that is being published
     cdef Transaction current
     cdef Text commit_gtids, commit_file
-    cdef uint64_t commit_end, attempt
+    cdef uint64_t commit_end
+    cdef uint64_t attempt, call  # numbers of the attempt to publish it, and of the call of `publish`
     cdef vector[RoutedRows] events
     cdef list touched  # batches that have records of it
 
@@ -89,7 +90,7 @@ cdef class EntryWalk:
         """See entry_walk.pyi."""
         cdef Py_ssize_t count = 0, events
         cdef Cursor next
-        self.transaction, self.current.now_ns = after, now_ns
+        self.transaction, self.current.now_ns, self.call = after, now_ns, next_number()
         while self.left:
             next = self.cursor
             events = self.read(&next, writers, find)
@@ -118,7 +119,7 @@ cdef class EntryWalk:
         cdef Py_ssize_t index, elements
         cdef uint64_t tag
         self.events.clear()
-        self.attempt = next_attempt()
+        self.attempt = next_number()
         for index in range(self.left):
             elements = read_fields(cursor)
             tag = read_uint(cursor) if elements else 0
@@ -203,8 +204,8 @@ cdef class EntryWalk:
         cdef RowsWriter writer
         for each in <tuple> event.writers:
             writer = <RowsWriter> each
-            if writer.walk is not self:
-                writer.walk, writer.batch = self, open_batch(writer.partition)
+            if writer.looked != self.call:
+                writer.looked, writer.batch = self.call, open_batch(writer.partition)
             if writer.batch is None:
                 return False
             if writer.batch.attempt != self.attempt:
@@ -217,14 +218,14 @@ cdef class EntryWalk:
         return True
 
 
-cdef uint64_t last_attempt = 0
+cdef uint64_t last_number = 0
 
 
-cdef uint64_t next_attempt() noexcept:
-    """Return a number for an attempt to publish a transaction; no other attempt of this process has it."""
-    global last_attempt
-    last_attempt += 1
-    return last_attempt
+cdef uint64_t next_number() noexcept:
+    """Return a number that this process has not used before."""
+    global last_number
+    last_number += 1
+    return last_number
 
 
 cdef tuple writers_of(Text table, dict writers, object find):

@@ -50,5 +50,5 @@ cdef class ExecutedGtids:
         prefix = PyBytes_FromStringAndSize(self.prefix.data, self.prefix.size).decode()
         is_interval = prefix.endswith(":") and self.first != self.last
         self.sets.append(f"{prefix}{self.first}-{self.last}" if is_interval else f"{prefix}{self.last}")
-        self.prefix.data = NULL
+        self.prefix = Text(NULL, 0)
         return 0

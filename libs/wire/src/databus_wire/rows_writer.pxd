@@ -47,7 +47,7 @@ cdef class RowsWriter:
     cdef object partition
     cdef Counter counter
     cdef RecordPacker batch  # the open batch of the partition
-    cdef object walk  # the `EntryWalk` that has looked for it
+    cdef uint64_t looked  # number of the call of `EntryWalk.publish` that has looked for it
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1
     cdef bint pack(self, const Transaction* transaction, Text key, Text value, int64_t row) except -1
