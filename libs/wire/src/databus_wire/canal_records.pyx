@@ -19,6 +19,8 @@ cdef class CanalWriter(RowsWriter):
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
         cdef Output* out = &self.rows.out
         cdef Text no_key = Text(NULL, 0)
+        if not self.choose_for_all(rows):
+            return False
         before_data, before_old, before_types, rest = self.messages[<int> rows.action]
         clear(out)
         append_bytes(out, before_data)

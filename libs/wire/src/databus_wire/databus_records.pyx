@@ -24,7 +24,10 @@ cdef class DatabusWriter(RowsWriter):
         PyMem_Free(self.value.data)
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
-        cdef Py_ssize_t size = measure(images_of(rows))
+        cdef Py_ssize_t size
+        if not self.choose_for_all(rows):
+            return False
+        size = measure(images_of(rows))
         self.write_key(transaction.file, rows.end)
         clear(&self.value)
         append_bytes(&self.value, <bytes> self.heads[<int> rows.action])

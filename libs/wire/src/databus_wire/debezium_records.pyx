@@ -38,6 +38,7 @@ cdef class DebeziumWriter(RowsWriter):
             return True
         head, between, middle, tail = envelope
         read_array(&images)
+        self.begin(rows)
         self.middle.size = self.tail.size = 0
         (<Template?> middle).append_to(&self.middle, transaction, rows)
         (<Template?> tail).append_to(&self.tail, transaction, rows)
@@ -51,6 +52,8 @@ cdef class DebeziumWriter(RowsWriter):
         bytes between
     ) except -1:
         cdef Output* out = &self.images.out
+        if not self.choose(rows):
+            return False
         self.images.load(images)
         if rows.action == UPDATE:
             self.images.load_other(images)

@@ -9,12 +9,11 @@ not at all: if a batch has no room, its records are removed again.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.ref cimport PyObject
 from databus_wire.executed_gtids cimport ExecutedGtids
-from databus_wire.kafka_records cimport RecordPacker
 from databus_wire.msgpack_events cimport (
     NIL_FIELD, Text, is_text, put_big_endian, read_bool, read_fields, read_raw, read_text, read_uint,
 )
 from databus_wire.msgpack_rows cimport Cursor, read_array
-from databus_wire.rows_writer cimport DELETE, INSERT, UPDATE, Counter, Rows, RowsWriter, Transaction
+from databus_wire.rows_writer cimport DELETE, INSERT, UPDATE, OpenBatches, Rows, RowsWriter, Transaction
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
@@ -44,16 +43,15 @@ cdef class EntryWalk:
     cdef Transaction current
     cdef Text commit_gtids, commit_file
     cdef uint64_t commit_end
-    cdef uint64_t attempt, call  # numbers of the attempt to publish it, and of the call of `publish`
     cdef vector[RoutedRows] events
-    cdef list touched  # batches that have records of it
+    cdef OpenBatches open
 
     def __cinit__(self, bytes payload not None):
         self.payload = payload
         self.cursor.at = <const uint8_t*> PyBytes_AS_STRING(payload)
         self.cursor.end = self.cursor.at + PyBytes_GET_SIZE(payload)
         self.left = read_fields(&self.cursor)
-        self.executed, self.touched = ExecutedGtids(), []
+        self.executed, self.open = ExecutedGtids(), OpenBatches()
 
     @property
     def done(self):
@@ -90,11 +88,12 @@ cdef class EntryWalk:
         """See entry_walk.pyi."""
         cdef Py_ssize_t count = 0, events
         cdef Cursor next
-        self.transaction, self.current.now_ns, self.call = after, now_ns, next_number()
+        self.transaction, self.current.now_ns = after, now_ns
+        self.open.find, self.open.call = open_batch, next_number()
         while self.left:
             next = self.cursor
             events = self.read(&next, writers, find)
-            if not events or not self.write(open_batch):
+            if not events or not self.write():
                 break
             self.cursor = next
             self.left -= events
@@ -119,7 +118,7 @@ cdef class EntryWalk:
         cdef Py_ssize_t index, elements
         cdef uint64_t tag
         self.events.clear()
-        self.attempt = next_number()
+        self.open.begin(next_number(), self.transaction + 1)
         for index in range(self.left):
             elements = read_fields(cursor)
             tag = read_uint(cursor) if elements else 0
@@ -165,7 +164,7 @@ cdef class EntryWalk:
         read_text(cursor)  # query
         read_uint(cursor)  # table_id
         for writer in found:
-            (<RowsWriter> writer).counter.begin(self.attempt)
+            (<RowsWriter> writer).counter.begin(self.open.attempt)
             (<RowsWriter> writer).counter.all += event.rows.count
         self.events.push_back(event)
         return not read_bool(cursor)
@@ -184,34 +183,25 @@ cdef class EntryWalk:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    cdef bint write(self, object open_batch) except -1:
+    cdef bint write(self) except -1:
         """Write the records of the transaction; write none, and return False, if a writer leaves it to the caller."""
         cdef size_t i
         cdef bint is_written = False
-        self.touched.clear()
         try:
             for i in range(self.events.size()):
-                if not self.write_rows(&self.events[i], open_batch):
+                if not self.write_rows(&self.events[i]):
                     return False
             is_written = True
         finally:
             if not is_written:
-                for batch in self.touched:
-                    (<RecordPacker> batch).undo()
+                self.open.undo()
         return True
 
-    cdef bint write_rows(self, RoutedRows* event, object open_batch) except -1:
+    cdef bint write_rows(self, RoutedRows* event) except -1:
         cdef RowsWriter writer
         for each in <tuple> event.writers:
             writer = <RowsWriter> each
-            if writer.looked != self.call:
-                writer.looked, writer.batch = self.call, open_batch(writer.partition)
-            if writer.batch is None:
-                return False
-            if writer.batch.attempt != self.attempt:
-                writer.batch.set_mark(self.attempt)
-                writer.batch.set_transaction(self.current.ordinal)
-                self.touched.append(writer.batch)
+            writer.open = self.open
             if not writer.write(&self.current, &event.rows):
                 return False
             writer.counter.written += event.rows.count

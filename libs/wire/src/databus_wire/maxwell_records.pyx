@@ -41,10 +41,13 @@ cdef class MaxwellWriter(RowsWriter):
         cdef Cursor images = images_of(rows)
         cdef int64_t number
         read_array(&images)
+        self.begin(rows)
         self.head.size = self.position.size = 0
         (<Template?> self.heads[<int> rows.action]).append_to(&self.head, transaction, rows)
         self.origin.append_to(&self.position, transaction, rows)
         for number in range(rows.count):
+            if not self.choose(rows):
+                return False
             self.row.load(&images)
             if rows.action == UPDATE:
                 self.row.load_other(&images)

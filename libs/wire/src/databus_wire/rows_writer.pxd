@@ -4,6 +4,7 @@ from databus_wire.kafka_records cimport RecordPacker
 from databus_wire.msgpack_events cimport Text
 from databus_wire.msgpack_rows cimport Cursor
 from databus_wire.output cimport Output
+from databus_wire.row_partitions cimport RowPartitions
 from libc.stdint cimport int64_t, uint64_t
 
 
@@ -42,14 +43,35 @@ cdef class Counter:
     cdef int begin(self, uint64_t attempt) noexcept
 
 
+cdef class OpenBatches:
+    """The open batches of partitions, and which of them have records of the transaction that is being published."""
+    cdef object find  # returns the open batch of a partition, or None
+    cdef uint64_t call  # number of the call for which batches are looked up: later, others may be open
+    cdef uint64_t attempt  # number of the attempt to publish the transaction
+    cdef int64_t transaction  # its ordinal
+    cdef list touched
+
+    cdef int begin(self, uint64_t attempt, int64_t transaction) except -1
+    cdef int touch(self, RecordPacker batch) except -1
+    cdef int undo(self) except -1
+
+
 cdef class RowsWriter:
-    """Writes the records of the rows of one table to one partition. Each format has a subclass."""
-    cdef object partition
+    """Writes the records of the rows of one table. Each format has a subclass."""
+    cdef tuple partitions
+    cdef RowPartitions chooser  # chooses a row's partition; None: there is only one
     cdef Counter counter
-    cdef RecordPacker batch  # the open batch of the partition
-    cdef uint64_t looked  # number of the call of `EntryWalk.publish` that has looked for it
+    cdef OpenBatches open
+    cdef list batches  # by the partition's index: the open batch, None if it was not looked up
+    cdef uint64_t call  # the call for which they were looked up
+    cdef RecordPacker batch  # the batch for the next records
+    cdef Cursor keys  # where the key of the next row is
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1
+    cdef int begin(self, const Rows* rows) except -1
+    cdef bint choose(self, const Rows* rows) except -1
+    cdef bint choose_for_all(self, const Rows* rows) except -1
+    cdef bint use(self, Py_ssize_t partition) except -1
     cdef bint pack(self, const Transaction* transaction, Text key, Text value, int64_t row) except -1
 
 

@@ -4,7 +4,12 @@ class Counter:
     """Counts the rows of the open transaction that one output publishes."""
 
 class RowsWriter:
-    """Writes the records of the rows of one table to one partition. Each format has a subclass."""
+    """Writes the records of the rows of one table. Each format has a subclass."""
 
-    def publish_to(self, partition: object, counter: Counter) -> None:
-        """Set the partition, for which `EntryWalk` looks for the open batch, and the counter of the output's rows."""
+    def publish_to(self, partitions: tuple[object, ...], key: tuple[int, ...], counter: Counter) -> None:
+        """Set where the records go.
+
+        partitions: several if a row's partition is chosen by its key; `EntryWalk` looks for the open batch of each.
+        key: indexes of the key's columns.
+        counter: counts the rows of the table's output.
+        """

@@ -51,12 +51,11 @@ class Route:
 
     def rows_writer(self) -> RowsWriter | None:
         """Return a compiled writer of rows, which makes the records of `messages`; None if rows need more than that."""
-        (partition, *others) = self.row_partitions
-        if self.filter or others or partition.refusal:
+        if self.filter or self.row_partitions[0].refusal:
             return None
         writer = self.output.format.rows_writer(self.table)
         if writer is not None:
-            writer.publish_to(partition, self.output.counter)
+            writer.publish_to(self.row_partitions, tuple(self.key), self.output.counter)
         return writer
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
