@@ -14,7 +14,7 @@ PINNED := $(IMAGES:%=build/sbom/%.py)
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster compose-test chart-test fuzz model faults faults-lake drill golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images sbom audit chart lock clean
+.PHONY: help setup demo up down test test-slow test-lake test-iceberg lint types fmt test-cluster compose-test chart-test fuzz model faults faults-lake drill golden docs site bench bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-peers bench-scale bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers images sbom audit chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -116,7 +116,7 @@ site: $(VENV)/site ## Build the documentation as a site that can be searched wit
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs auto --conf-dir docs --doctree-dir build/site.cache . build/site
 	@cp build/site/README.html build/site/index.html
 
-bench: bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches but bench-peers (bench-results/)
+bench: bench-decode bench-select bench-dump bench-downloads bench-formats bench-client bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables bench-spark-merge bench-spark-workers ## Run all benches but bench-peers and bench-scale (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BENCH)/decode.py --memory $(ARGS)
@@ -138,6 +138,9 @@ bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --r
 
 bench-peers: setup ## Measure Debezium, Maxwell and canal beside ours; takes over an hour (ARGS="--scale 0.1 --runs 1 --only W1s" for a quick look)
 	$(BENCH)/peers.py $(ARGS)
+
+bench-scale: setup ## Measure one, two and four pipelines on one source; takes twenty minutes (ARGS="--scale 0.1 --runs 1" for a quick look)
+	$(BENCH)/scale.py $(ARGS)
 
 bench-backfill: setup ## Measure a backfill beside a stream (ARGS="--rows 300000 --runs 1" for a quick look)
 	$(BENCH)/backfill.py $(ARGS)

@@ -3,7 +3,7 @@
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -90,7 +90,7 @@ def _end(cursor: Any) -> tuple[str, int]:
     return str(file), int(size)
 
 
-def pin(pid: int | None) -> None:
-    """Pin all threads of the server to SERVER_CPU; threads that they start inherit it."""
+def pin(pid: int | None, cpus: Set[int] = frozenset({SERVER_CPU})) -> None:
+    """Pin all threads of a process to the processors `cpus`; threads that they start inherit it."""
     for task in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(task.name), {SERVER_CPU})
+        os.sched_setaffinity(int(task.name), cpus)

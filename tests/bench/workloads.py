@@ -43,8 +43,26 @@ _SYSBENCH = """CREATE TABLE bench.t (
 def _sysbench(draw: random.Random, batch: int, *, size: int) -> Iterator[str]:
     """Insert 100 rows like sysbench's, `size` rows in a transaction."""
     for start in range(batch * 100 + 1, batch * 100 + 101, size):
-        numbers = range(start, start + size)
-        yield f"INSERT INTO bench.t VALUES {','.join(_tuple(sysbench_row(draw, n)) for n in numbers)}"
+        yield _insert(draw, "bench.t", range(start, start + size))
+
+
+def _insert(draw: random.Random, table: str, numbers: range) -> str:
+    return f"INSERT INTO {table} VALUES {','.join(_tuple(sysbench_row(draw, number)) for number in numbers)}"
+
+
+def _four_tables(draw: random.Random, batch: int, *, size: int) -> Iterator[str]:
+    """Insert `5 * size` rows into each of FOUR_TABLES, `size` rows of one table in a transaction.
+
+    The last transaction of a batch has `size` rows of each table. So the log ends with rows of every table.
+    """
+    if batch == 0:
+        yield from (_SYSBENCH.replace("bench.t ", f"{table} ") for table in FOUR_TABLES)
+    first = batch * 5 * size + 1
+    *alone, together = (range(start, start + size) for start in range(first, first + 5 * size, size))
+    yield from (_insert(draw, table, numbers) for numbers in alone for table in FOUR_TABLES)
+    yield "BEGIN"
+    yield from (_insert(draw, table, together) for table in FOUR_TABLES)
+    yield "COMMIT"
 
 
 def sysbench_row(draw: random.Random, number: int) -> Sequence[object]:
@@ -143,4 +161,12 @@ WORKLOADS = {
     "W1s": replace(_W1M, batches=1_000, statements=partial(_sysbench, size=1)),
     # 20 columns of many types, with updates and deletes, many rows in a transaction
     "W2": Workload(_TYPED, batches=500, statements=_typed, rows=900, images=1100),
+}
+#: the tables of FOUR_TABLE_WORKLOADS; all have the same number of rows
+FOUR_TABLES = ("bench.t1", "bench.t2", "bench.t3", "bench.t4")
+_W4M = Workload(_SYSBENCH, batches=500, statements=partial(_four_tables, size=100), rows=2000, images=2000)
+#: W1m and W1s, spread over four tables; every 17th transaction has rows of all of them
+FOUR_TABLE_WORKLOADS = {
+    "W1m": _W4M,
+    "W1s": replace(_W4M, batches=10_000, statements=partial(_four_tables, size=1), rows=20, images=20),
 }
