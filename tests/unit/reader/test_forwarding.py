@@ -146,7 +146,7 @@ async def run(
 ) -> Parts:
     parts, source = Parts(), Source()
     of: Any = parts
-    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, None, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
     task = asyncio.create_task(forwarding.run(until_idle=until_idle, follow=follow))
     await story(parts, source)
     if not (until_idle and follow):
@@ -179,7 +179,7 @@ async def test_what_precedes_an_error_is_published_before_it_is_raised() -> None
     parts, source = Parts(), Source()
     parts.error_at = 4
     of: Any = parts
-    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0, None)  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, None, of, of, of, of, Health(), 0, None)  # type: ignore[arg-type]
     source.add(event(2), event(4))
     with pytest.raises(FatalError):
         await forwarding.run(until_idle=False, follow=True)

@@ -44,7 +44,7 @@ cdef inline uint8_t next_byte(Cursor* cursor) except? 0xFF nogil:
     if cursor.at >= cursor.end:
         refuse_events(b"the events are cut off")
     cursor.at += 1
-    return cursor.at[-1]
+    return (cursor.at - 1)[0]
 
 
 cdef inline uint64_t big_endian(Cursor* cursor, int size) except? 0xFFFFFFFF nogil:
@@ -89,7 +89,8 @@ cdef inline Text read_text(Cursor* cursor) except * nogil:
     """Read a string or a byte string, or nil. The text is valid as long as the memory that is read."""
     cdef uint8_t head = next_byte(cursor)
     cdef Text text
-    text.data, text.size = NULL, 0
+    text.data = NULL
+    text.size = 0
     if head == EventHead.NIL_FIELD:
         return text
     if head & 0xE0 == EventHead.SMALL_STR_FIELD:
@@ -160,6 +161,7 @@ cdef inline bint is_text(Text text, const char* other, Py_ssize_t size) noexcept
 
 
 cdef inline char* put_big_endian(char* o, uint64_t value, int size) noexcept nogil:
+    cdef int i
     for i in range(size):
         o[i] = <char> (value >> 8 * (size - 1 - i))
     return o + size
