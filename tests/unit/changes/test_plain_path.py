@@ -306,6 +306,7 @@ async def test_logs_of_servers_have_the_same_bytes_as_by_the_translator(path: Pa
     pure, compiled = ways
     assert compiled.sent == pure.sent
     assert compiled.state == pure.state
+    assert path.parent != GOLDEN or compiled.taken
 
 
 # --- what is taken ----------------------------------------------------------------------------------------------------
