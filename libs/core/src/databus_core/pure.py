@@ -2,5 +2,7 @@
 
 import os
 
-#: DATABUS_PURE=1 in the environment: each event is a Python object on its way
-PURE = os.environ.get("DATABUS_PURE", "") not in {"", "0"}
+
+def is_pure() -> bool:
+    """Return whether DATABUS_PURE=1 is in the environment: then each event is a Python object on its way."""
+    return os.environ.get("DATABUS_PURE", "") not in {"", "0"}

@@ -16,7 +16,7 @@ from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger, position_fields
 from databus_core.pipe import ReaderEnd
 from databus_core.progress import Progress
-from databus_core.pure import PURE
+from databus_core.pure import is_pure
 from databus_core.readiness import names_columns
 from databus_core.runtime import Health
 from databus_core.settings import Settings, Source
@@ -136,7 +136,7 @@ async def read_generation(
             forwarding = Forwarding(
                 stream,
                 translator,
-                None if PURE else path,
+                None if is_pure() else path,
                 backfills,
                 cascades,
                 entries,
