@@ -36,6 +36,9 @@ class Aside:
         self.reported.append(doubt.reason)
         self._waiting.append(doubt)
 
+    def may_concern(self, place):
+        return bool(self.condemned or self._waiting)
+
     def begin(self, place):
         self.begun.append(place)
         return VERDICT if place in self.condemned else None

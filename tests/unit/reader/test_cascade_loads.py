@@ -56,6 +56,10 @@ async def test_one_load_that_has_not_begun_is_enough(loads: CascadeLoads, found:
     assert [(each.name, each.clean, each.cause) for each in found.backfills.values()] == [(("shop", "c"), True, "heal")]
 
 
+async def test_only_changes_of_parents_concern_it(loads: CascadeLoads) -> None:
+    assert [loads.concerns(("shop", name)) for name in ("p", "c")] == [True, False]
+
+
 async def test_a_load_that_has_begun_needs_another_one_later(loads: CascadeLoads, found: TableStates) -> None:
     await loads.follow([begin(4), DELETE])
     [first] = found.backfills.values()

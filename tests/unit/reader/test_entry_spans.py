@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from databus_core.errors import GenerationLost
-from databus_core.events import Action, RowsEvent
+from databus_core.events import Action, RowsEvent, encode_events
 from databus_core.runtime import Health
 from databus_core.spans import Spans
 from databus_reader.entries import ENTRY_BYTES
@@ -67,3 +67,14 @@ async def test_an_entry_begins_when_its_first_event_is_taken() -> None:
     ]
     begun = [begun_ns for _, begun_ns, *_ in spans.added]
     assert begun[0] == begun[1] < begun[2] < begun[3]
+
+
+async def test_events_that_come_in_msgpack_are_described_like_others() -> None:
+    redis: Any = None
+    spans = RecordedSpans()
+    async with make_entries(Pipe(redis, "shop", spans), 1 << 20, Health()) as entries:
+        await entries.write([EVENT])
+        await entries.write_encoded(encode_events([EVENT] * 2)[1:], 2)
+        await entries.flush()
+        await entries.wait_until_published()
+    assert [rows for _, _, rows, _ in spans.added] == [3]

@@ -9,7 +9,9 @@ import pytest
 
 from databus_binlog import Position
 from databus_binlog import events as binlog
+from databus_changes.plain import Taken
 from databus_core.errors import FatalError
+from databus_core.metrics import reader as metrics
 from databus_core.runtime import Health
 from databus_reader import forwarding as module
 from databus_reader.backfill.window import Window
@@ -61,6 +63,7 @@ class Parts:
         self.windows: list[Window] = []
         self.flushed = 0
         self.rows = self.transactions = self.time_us = 0
+        self.room = 1000
         self.read_to: list[int] = []
         self.error_at = 0
         self.published: list[Any] = []
@@ -117,6 +120,9 @@ class Parts:
     async def write(self, events: Iterable[Any]) -> None:
         self.sent += events
 
+    async def write_encoded(self, encoded: bytes, events: int) -> None:
+        self.sent.append(encoded)
+
     async def flush(self) -> None:
         self.flushed += 1
 
@@ -143,10 +149,11 @@ async def run(
     until_idle: bool = False,
     follow: bool = True,
     log_end: Position | None = None,
+    plain: Any = None,
 ) -> Parts:
     parts, source = Parts(), Source()
     of: Any = parts
-    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, plain, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
     task = asyncio.create_task(forwarding.run(until_idle=until_idle, follow=follow))
     await story(parts, source)
     if not (until_idle and follow):
@@ -175,11 +182,46 @@ async def test_rows_are_inserted_only_between_two_transactions() -> None:
     assert parts.observed == [6]
 
 
+class Halves:
+    """Takes the first half of each chunk past the translator, one event at a time."""
+
+    def begin(self, chunk: Decoded) -> None:
+        self._rest, self._half = list(chunk), len(chunk) // 2
+
+    @property
+    def done(self) -> bool:
+        return not self._rest
+
+    def take(self, size: int) -> Taken | None:
+        if len(self._rest) <= self._half:
+            return None
+        taken = self._rest.pop(0)
+        return Taken(f"plain {taken.xid}".encode(), 1, 1, 1)
+
+    def group(self) -> list[Any]:
+        group, self._rest = self._rest, []
+        return group
+
+
+async def test_usual_transactions_pass_the_translator_and_nothing_does_while_a_backfill_runs() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        source.add(event(2), event(4), event(6), event(8))
+        await turn()
+        parts.active = True
+        source.add(event(10), event(12))
+        await turn()
+
+    before = metrics.ROWS._value.get()
+    parts = await run(story, plain=Halves())
+    assert parts.sent == [b"plain 2", b"plain 4", 6, 8, 10, 12]
+    assert metrics.ROWS._value.get() - before == 2
+
+
 async def test_what_precedes_an_error_is_published_before_it_is_raised() -> None:
     parts, source = Parts(), Source()
     parts.error_at = 4
     of: Any = parts
-    forwarding = Forwarding(source, of, of, of, of, of, Health(), 0, None)  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, None, of, of, of, of, Health(), 0, None)  # type: ignore[arg-type]
     source.add(event(2), event(4))
     with pytest.raises(FatalError):
         await forwarding.run(until_idle=False, follow=True)

@@ -231,6 +231,25 @@ async def test_a_verdict_is_for_one_place_of_one_host() -> None:
     assert await story.parking.park() == []
 
 
+async def test_groups_need_attention_until_what_was_decided_about_one_is_passed() -> None:
+    story, after = Story(), (PLACE[0], PLACE[1] + 10)
+    assert not story.parking.may_concern(None)
+    story.parking.begin(PLACE)
+    with pytest.raises(GenerationLost):
+        story.parking.report(HALF)
+    story.begin("db1")
+    assert [story.parking.may_concern(place) for place in (None, PLACE, after)] == [True, True, False]
+    story.begin("db2")
+    assert not story.parking.may_concern(PLACE)
+    story.parking.report(DOUBT)
+    assert story.parking.may_concern(after)
+    await story.parking.park()
+    assert not story.parking.may_concern(after)
+    skip = Skip(server="server of db2", file="log.000001", offset=500, requested_us=1)
+    story.kafka.apply(skip.key, encode(skip))
+    assert story.parking.may_concern(after)
+
+
 async def test_doubts_of_a_generation_that_ended_are_not_parked_by_the_next_one() -> None:
     story = Story()
     story.parking.report(DOUBT)

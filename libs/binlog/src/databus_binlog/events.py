@@ -137,6 +137,7 @@ AnyEvent: TypeAlias = (
 
 _decode_events = msgspec.msgpack.Decoder(list[AnyEvent]).decode
 _decode_images = msgspec.msgpack.Decoder(list[list[Value]]).decode
+_ARRAY32 = b"\xdd"  # msgpack: an array whose length follows in four bytes
 encode_event = msgspec.msgpack.Encoder().encode
 
 
@@ -156,3 +157,7 @@ class Events:
 
     def __iter__(self) -> Iterator[AnyEvent]:
         return iter(_decode_events(self.data))
+
+    def between(self, start: int, end: int, count: int) -> list[AnyEvent]:
+        """Return the `count` events that `data` has from the offset `start` to `end`."""
+        return _decode_events(b"".join((_ARRAY32, count.to_bytes(4, "big"), self.data[start:end])))

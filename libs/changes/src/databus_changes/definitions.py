@@ -15,8 +15,11 @@ class Definitions:
 
     def emit(self, table: Table, out: list[Event]) -> None:
         """Emit a table's definition, unless it is the one that was emitted last for this table."""
-        name = table.schema, table.name
-        if self._last.get(name) != table.fingerprint:
-            self._last[name] = table.fingerprint
+        if not self.is_latest(table):
+            self._last[table.schema, table.name] = table.fingerprint
             self.emitted[table.fingerprint] = table
             out.append(TableDefinition(table))
+
+    def is_latest(self, table: Table) -> bool:
+        """Return whether the definition that was emitted last for this table is this one."""
+        return self._last.get((table.schema, table.name)) == table.fingerprint

@@ -117,6 +117,13 @@ class Parking(Protocol):
         """Open a group. Return whether it is to be skipped: then no doubt ends the translation until `end_skip`."""
         ...
 
+    def may_concern(self, place: Place | None) -> bool:
+        """Return whether a group at or after a place (None: at any) may be skipped, left out or a reason to stop.
+
+        If not, `open` and `begin` need not be called for it.
+        """
+        ...
+
     async def end_skip(self) -> list[Event]:
         """Park the tables of the group that is skipped. Return the events that record it."""
         ...

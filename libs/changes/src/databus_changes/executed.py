@@ -16,6 +16,11 @@ class Executed:
         #: GTIDs and GTID sets that were reported, and are not in `_all` yet
         self._reported: list[str] = []
 
+    @property
+    def pending(self) -> bool:
+        """Whether there are collected GTIDs that no Commit or Heartbeat has reported yet."""
+        return self._gtids is not None
+
     def add(self, gtid: str) -> None:
         """Add the GTID of a transaction; "" if it has none."""
         if gtid:
@@ -30,10 +35,14 @@ class Executed:
             self.add(gtid)
             reported, self._gtids = str(self._gtids), None
         if reported:
-            self._reported.append(reported)
-            if len(self._reported) >= _MERGED:
-                self._merge()
+            self.note(reported)
         return reported
+
+    def note(self, gtids: str) -> None:
+        """Take note of GTIDs, as a GTID set, that Commits have reported each for itself."""
+        self._reported.append(gtids)
+        if len(self._reported) >= _MERGED:
+            self._merge()
 
     def all(self) -> str:
         """Return all executed GTIDs as a GTID set: those before, those that were reported, and the collected ones."""

@@ -54,6 +54,16 @@ class Group:
         return self.in_transaction or self.begun or self.gtid is not None
 
     @property
+    def may_be_passed(self) -> bool:
+        """Whether no group is open, and none of the next ones is to be skipped, left out or a reason to stop.
+
+        Then usual transactions need not be told to this class, except that the rows of some tables are left out.
+        """
+        if self.is_open or self.query is not None:
+            return False
+        return self._parking is None or not self._parking.may_concern(self._reached.place)
+
+    @property
     def transaction(self) -> str:
         """GTID or position, by which a command can name the group; empty: not known."""
         if self.gtid and self.gtid.gtid:

@@ -20,15 +20,15 @@ class Reached:
         #: file and offset for the next Heartbeat; None if there is no new position, or the next Commit reports it
         self._moved: Place | None = None
         #: ordinal in the last emitted Begin
-        self._transaction = progress.transaction
+        self.transaction = progress.transaction
         #: commit time of the last emitted Begin, or of a later transaction without captured changes, µs since the epoch
         self.time_us = progress.time_us
 
     def begin(self) -> int:
         """Return the ordinal of the next transaction to emit, whose Commit will report the position."""
         self._moved = None
-        self._transaction += 1
-        return self._transaction
+        self.transaction += 1
+        return self.transaction
 
     def commit(self, event: BinlogEvent, gtid: str, xid: int | None) -> Commit:
         """Return the Commit of the emitted transaction that `event` ends."""
@@ -38,6 +38,15 @@ class Reached:
         """Keep the end of a group without a Commit for the next Commit or Heartbeat."""
         self.executed.add(gtid)
         self._moved = event.file, event.end
+
+    def pass_groups(self, place: Place, time_us: int, transactions: int, *, reported: bool) -> None:
+        """Take over groups that were emitted without `begin`, `commit` and `skip`, up to their end at `place`.
+
+        `transactions`: how many have a Begin. `reported`: whether the last one has, so that its Commit reports its end.
+        """
+        self.transaction += transactions
+        self.place, self.time_us = place, time_us
+        self._moved = None if reported else place
 
     def move(self, event: binlog.Rotate | binlog.Heartbeat) -> None:
         """Take over the position of an event outside of groups."""

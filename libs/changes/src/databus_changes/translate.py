@@ -78,15 +78,16 @@ class Translator:
         self._accepts_partial = partial
         #: up to where the binlog is translated
         self.reached = Reached(flavor, progress, start, in_order=in_order)
-        self._group = Group(self.reached, on_doubt, parking)
+        #: the open group
+        self.group = Group(self.reached, on_doubt, parking)
         #: transactions that are not the source's
-        self.own = OwnTransactions(self.reached, self._group, in_order=in_order, gtids=gtids)
+        self.own = OwnTransactions(self.reached, self.group, in_order=in_order, gtids=gtids)
         self.definitions = Definitions()
         #: XA transactions whose outcome is not known
         self.prepared = prepared or PreparedTransactions()
-        self._xa = XaTransactions(self.prepared, tracker, self.definitions, self._group, self.reached)
-        self._statements = StatementReader(captured, tracker, self._group.report)
-        self._ddl_events = DdlEvents(tracker, self.definitions, self._group)
+        self._xa = XaTransactions(self.prepared, tracker, self.definitions, self.group, self.reached)
+        self._statements = StatementReader(captured, tracker, self.group.report)
+        self._ddl_events = DdlEvents(tracker, self.definitions, self.group)
         #: what the last call of `translate` has translated, and how many of these events end with a complete group
         self._out: list[Event] = []
         self._complete = 0
@@ -98,7 +99,7 @@ class Translator:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        return self._group.in_transaction
+        return self.group.in_transaction
 
     async def translate(self, events: Iterable[BinlogEvent], tables: Mapping[str, TableMap]) -> Iterable[Event]:
         """Translate consecutive events. `tables` maps the fingerprint in a rows event to its table map.
@@ -114,27 +115,27 @@ class Translator:
                     table = self._tracker.table_by_fingerprint(event.table) or await self._table(event, tables)
                     if table is not None:
                         self._rows(event, table, out)
-                    await self._group.park(out)
-                    self._group.query = None
+                    await self.group.park(out)
+                    self.group.query = None
                 case binlog.OversizedRows():
                     table = self._tracker.table_by_fingerprint(event.table) or await self._table(event, tables)
                     if table is not None:
                         self._oversized(event, table, out)
-                    await self._group.park(out)
-                    self._group.query = None
+                    await self.group.park(out)
+                    self.group.query = None
                 case binlog.Gtid():
-                    if self._group.begun or self._group.skipped:
+                    if self.group.begun or self.group.skipped:
                         await self._unfinished(event, out)
-                    self._group.enter(event)
-                    self._group.in_transaction = self._flavor == "mariadb" and not event.standalone
-                    self._group.opening = event if self._group.in_transaction else None
-                    self._group.held = HeldTransaction(event) if event.xa_prepare else None
+                    self.group.enter(event)
+                    self.group.in_transaction = self._flavor == "mariadb" and not event.standalone
+                    self.group.opening = event if self.group.in_transaction else None
+                    self.group.held = HeldTransaction(event) if event.xa_prepare else None
                 case binlog.Xid():
                     await self._end(event, event.xid, out)
                 case binlog.Query():
                     await self._statement(event, out)
                 case binlog.RowsQuery():
-                    self._group.query = event.query
+                    self.group.query = event.query
                 case binlog.XaPrepare():
                     self._xa.prepare(event, out)
                     await self._end(event, None, out)
@@ -159,81 +160,81 @@ class Translator:
         table_map = tables[event.table]
         if table_map.has_names:
             return await self._tracker.learn(table_map)
-        if self._group.abandoned:
+        if self.group.abandoned:
             return None
         name = table_map.schema, table_map.name
-        if not self._group.in_transaction:
-            self._group.report(doubts.rows_outside_transaction(event, name))
+        if not self.group.in_transaction:
+            self.group.report(doubts.rows_outside_transaction(event, name))
         elif mismatch := self._tracker.mismatch(table_map):
-            self._group.report(doubts.column_mismatch(event, name, mismatch))
+            self.group.report(doubts.column_mismatch(event, name, mismatch))
         else:
-            self._group.report(doubts.unknown_table(event, name))
+            self.group.report(doubts.unknown_table(event, name))
         return None
 
     def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
         rows, partial = event.rows, False
         if not event.complete and self._accepts_partial and (completed := complete(event, table, self._flavor)):
             rows, partial = completed
-        elif not event.complete and (self._group.in_transaction or self._group.skipped) and not self._group.abandoned:
+        elif not event.complete and (self.group.in_transaction or self.group.skipped) and not self.group.abandoned:
             absent = {index for image in event.images() for index, value in enumerate(image) if value is ABSENT}
             columns = [table.columns[index].name for index in sorted(absent)]
-            self._group.report(doubts.incomplete_row_image(event, _name(table), columns))
+            self.group.report(doubts.incomplete_row_image(event, _name(table), columns))
             return
         if self._begin_rows(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint
-            head = fingerprint, action, self._group.row, event.start, event.end
-            self._emit(RowsEvent(*head, rows, self._group.query, event.table_id, partial), table, out)
+            head = fingerprint, action, self.group.row, event.start, event.end
+            self._emit(RowsEvent(*head, rows, self.group.query, event.table_id, partial), table, out)
             self.rows += event.count
-            self._group.row += event.count // 2 if action is Action.UPDATE else event.count
+            self.group.row += event.count // 2 if action is Action.UPDATE else event.count
 
     def _oversized(self, event: binlog.OversizedRows, table: Table, out: list[Event]) -> None:
         """Emit the row of an event that was too large to be read. A server logs such a row in an event of its own."""
         if self._begin_rows(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint
-            head = fingerprint, action, self._group.row, event.start, event.end
+            head = fingerprint, action, self.group.row, event.start, event.end
             self._emit(OversizedRow(*head, event.size), table, out)
-            self._group.row += 1
+            self.group.row += 1
 
     def _begin_rows(self, event: AnyRows, table: Table, out: list[Event]) -> bool:
         """Begin the group if these are its first rows; return False if the rows are left out."""
-        if not self._group.in_transaction:
-            self._group.report(doubts.rows_outside_transaction(event, _name(table)))
-            if not self._group.skipped:
+        if not self.group.in_transaction:
+            self.group.report(doubts.rows_outside_transaction(event, _name(table)))
+            if not self.group.skipped:
                 return False
-        if self._group.held is None and self._group.leaves_out(table):
+        if self.group.held is None and self.group.leaves_out(table):
             return False
-        if not (self._group.begun or self._group.abandoned):
-            self._group.begin(event, out)
-        if self._group.abandoned or self._group.condemned:
-            self._group.doubt_also(table)
+        if not (self.group.begun or self.group.abandoned):
+            self.group.begin(event, out)
+        if self.group.abandoned or self.group.condemned:
+            self.group.doubt_also(table)
             return False
-        self._group.change(_name(table))
+        self.group.change(_name(table))
         return True
 
     def _emit(self, rows: HeldRows, table: Table, out: list[Event]) -> None:
         """Emit rows, and before them their table's definition; or hold them."""
-        if self._group.held is None:
+        if self.group.held is None:
             self.definitions.emit(table, out)
             out.append(rows)
         else:
-            self._group.held.append(rows, table)
+            self.group.held.append(rows, table)
 
     # --- statements -----------------------------------------------------------------------------------------------
 
     async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
         words = event.query[:32].upper().split()
         if words == [b"BEGIN"] or words[:2] in ([b"XA", b"START"], [b"XA", b"BEGIN"]):
-            if self._group.begun:
+            if self.group.begun:
                 await self._unfinished(event, out)
-            if self._group.gtid is None:
-                self._group.enter(event)
-            held = HeldTransaction(self._group.gtid or event) if words[0] == b"XA" else None
-            self._group.open(event, held)
+            if self.group.gtid is None:
+                self.group.enter(event)
+            held = HeldTransaction(self.group.gtid or event) if words[0] == b"XA" else None
+            self.group.open(event, held)
             return
-        if not self._group.is_open:
-            self._group.enter(event)
+        if not self.group.is_open:
+            self.group.enter(event)
         if words[:2] in ([b"XA", b"COMMIT"], [b"XA", b"ROLLBACK"]):
-            if self._group.begun:
+            if self.group.begun:
                 await self._unfinished(event, out)
             await self._xa.decide(event, out)
             await self._end(event, event.xid, out)
@@ -243,49 +244,49 @@ class Translator:
         is_end = words in ([b"COMMIT"], [b"ROLLBACK"])
         if not is_end:
             await self._ddl(event, out)
-        if is_end or not self._group.in_transaction:
+        if is_end or not self.group.in_transaction:
             await self._end(event, event.xid, out)
 
     async def _ddl(self, event: binlog.Query, out: list[Event]) -> None:
         # a two-phase ALTER takes effect at COMMIT ALTER
-        if self._group.gtid and self._group.gtid.alter in {"start", "rollback"}:
+        if self.group.gtid and self.group.gtid.alter in {"start", "rollback"}:
             return
         ddl = self._statements.read(event)
-        await self._group.park(out)
-        if ddl is not None and not self._group.held:  # in an XA transaction, servers allow only DDL on temporary tables
+        await self.group.park(out)
+        if ddl is not None and not self.group.held:  # in an XA transaction, servers allow only DDL on temporary tables
             await self._ddl_events.emit(ddl, event, out)
 
     # --- transactions ---------------------------------------------------------------------------------------------
 
     async def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
         """End the open group: emit its Commit, or keep its end for the next Commit or Heartbeat."""
-        gtid = self._group.gtid.gtid if self._group.gtid and self._gtids else ""
+        gtid = self.group.gtid.gtid if self.group.gtid and self._gtids else ""
         await self._xa.commit_one_phase(event, out)
-        await self._group.end_skip(event, out)
-        if self._group.begun and not self._group.abandoned:
+        await self.group.end_skip(event, out)
+        if self.group.begun and not self.group.abandoned:
             out.append(self.reached.commit(event, gtid, xid))
             self.transactions += 1
         else:
             self.reached.skip(event, gtid)
-            self.reached.set_time(event, self._group.gtid)
+            self.reached.set_time(event, self.group.gtid)
         self.reached.place = event.file, event.end
-        self._group.close()
+        self.group.close()
         self._complete = len(out)
 
     async def _unfinished(self, event: BinlogEvent, out: list[Event]) -> None:
         """Handle the start of a transaction while the previous one, with captured changes, has not ended."""
-        if self._group.condemned or self._group.skipped:
-            await self._group.end_skip(event, out)
+        if self.group.condemned or self.group.skipped:
+            await self.group.end_skip(event, out)
             # the server undoes a transaction that has no end, and may use its GTID again
-            gtid = "" if self._group.in_transaction or not self._group.gtid else self._group.gtid.gtid
+            gtid = "" if self.group.in_transaction or not self.group.gtid else self.group.gtid.gtid
             executed = self.reached.executed.take(gtid if self._gtids else "")
             out.append(Commit(executed, event.file, event.start, None, event.start))
-        elif not self._group.abandoned:
-            held, self._group.held = self._group.held, None
-            doubt = doubts.unfinished_transaction(event, self._group.changed)
-            self._group.report(replace(doubt, whole_transaction=held is None))  # held rows have not been emitted
-            await self._group.park(out)
-        self._group.close()
+        elif not self.group.abandoned:
+            held, self.group.held = self.group.held, None
+            doubt = doubts.unfinished_transaction(event, self.group.changed)
+            self.group.report(replace(doubt, whole_transaction=held is None))  # held rows have not been emitted
+            await self.group.park(out)
+        self.group.close()
 
     def _require_no_rows(
         self, event: BinlogEvent, make_doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
@@ -294,8 +295,8 @@ class Translator:
 
         A ROLLBACK does not undo DDL: MariaDB logs one after the DROP of a CREATE OR REPLACE TABLE … SELECT that failed.
         """
-        if self._group.begun and self._group.row and not self._group.abandoned:
-            self._group.report(make_doubt(event, self._group.changed))
+        if self.group.begun and self.group.row and not self.group.abandoned:
+            self.group.report(make_doubt(event, self.group.changed))
 
 
 def _name(table: Table) -> TableName:

@@ -66,6 +66,10 @@ class CascadeLoads:
         if self._active:
             self._cascades = await read_cascades(session)
 
+    def concerns(self, table: TableName) -> bool:
+        """Return whether changes of a table may change rows of others."""
+        return self._active and bool(self._cascades.deleted(table) or self._cascades.updated(table))
+
     async def follow(self, events: list[Event]) -> list[Event]:
         """Return the events of the stream, and after each change of a parent the records that request loads."""
         if not self._active:

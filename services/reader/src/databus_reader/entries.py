@@ -47,11 +47,20 @@ class EntryWriter:
         remaining = iter(events)
         while chunk := list(islice(remaining, _FIXARRAY_MAX)):
             encoded = encode_events(chunk)
-            self._encoded.append(encoded[1:])  # without the header of the chunk's msgpack array: one byte
-            self._events += len(chunk)
-            self._size += len(encoded)
-            if self._size >= ENTRY_BYTES:
-                await self.flush()
+            await EntryWriter.write_encoded(self, encoded[1:], len(chunk))  # the array's header has one byte
+
+    @property
+    def room(self) -> int:
+        """How many bytes are missing until the next entry is complete."""
+        return ENTRY_BYTES - self._size
+
+    async def write_encoded(self, encoded: bytes, events: int) -> None:
+        """Collect events in msgpack, without the header of an array; append the entry if it is complete."""
+        self._encoded.append(encoded)
+        self._events += events
+        self._size += len(encoded)
+        if self._size >= ENTRY_BYTES:
+            await self.flush()
 
     async def flush(self) -> None:
         """Start to append the collected events as one entry, after the previous append. Raises that append's error."""

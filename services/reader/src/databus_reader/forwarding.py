@@ -10,6 +10,7 @@ from databus_binlog import Event as BinlogEvent
 from databus_binlog import Events, Position, TableMap
 from databus_binlog import events as binlog
 from databus_binlog.session import Stream
+from databus_changes.plain import PlainPath
 from databus_changes.translate import Translator
 from databus_core.errors import FatalError
 from databus_core.events import Event
@@ -38,6 +39,7 @@ class Forwarding:
         self,
         stream: Stream,
         translator: Translator,
+        plain: PlainPath | None,
         backfills: Backfills,
         cascades: CascadeLoads,
         entries: EntryWriter,
@@ -46,9 +48,13 @@ class Forwarding:
         ahead_us: int,
         log_end: Position | None,
     ) -> None:
-        """`ahead_us`: how far the server's clock is ahead of ours. `log_end`: a position before which it may skip."""
+        """`plain`: takes usual transactions past the translator; None: each event is an object.
+
+        `ahead_us`: how far the server's clock is ahead of ours. `log_end`: a position before which it may skip.
+        """
         self._stream = stream
         self._translator = translator
+        self._plain = plain
         self._backfills = backfills
         self._cascades = cascades
         self._entries = entries
@@ -78,12 +84,11 @@ class Forwarding:
                     await self._insert()
                     await self._entries.flush()
                     continue
-                chunk = list(decoded)
-                await self._forward(chunk, decoded.tables)
-                is_idle = isinstance(chunk[-1], binlog.Heartbeat)
+                last = await self._forward(decoded)
+                is_idle = isinstance(last, binlog.Heartbeat)
                 if is_idle:
                     await self._entries.report()
-                _measure(chunk, self._translator)
+                self._measure(len(decoded), last)
                 self._open_transactions.report(self._translator.prepared.open())
                 await self._switching.check()
                 if until_idle and follow and is_idle and not self._backfills.unfinished:
@@ -117,22 +122,47 @@ class Forwarding:
             self._arrived_us = time.time_ns() // 1000
         return events
 
-    async def _forward(self, chunk: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
-        if self._backfills.active:
-            for part in _transactions(chunk):
-                await self._translate(part, tables)
-                await self._insert()
+    async def _forward(self, decoded: Events) -> BinlogEvent | None:
+        """Send what a chunk has; return its last event, or None if that ends a usual transaction."""
+        if self._plain and not self._backfills.active:
+            last = await self._forward_plain(self._plain, decoded)
         else:
-            await self._translate(chunk, tables)
-        self._note_read(chunk[-1])
+            chunk = list(decoded)
+            last = chunk[-1]
+            if self._backfills.active:
+                for part in _transactions(chunk):
+                    await self._translate(part, decoded.tables)
+                    await self._insert()
+            else:
+                await self._translate(chunk, decoded.tables)
+        self._note_read(last)
         due = time.monotonic() - self._last_sent >= _POSITION_SECONDS
         if due and (heartbeat := self._translator.reached.take_heartbeat()):
             self._last_sent = time.monotonic()
             await self._entries.write([heartbeat])
         if self._stream.drained:
             await self._entries.flush()
+        return last
 
-    def _note_read(self, last: BinlogEvent) -> None:
+    async def _forward_plain(self, plain: PlainPath, decoded: Events) -> BinlogEvent | None:
+        """Send usual transactions as they are, and translate the other groups."""
+        last: BinlogEvent | None = None
+        plain.begin(decoded)
+        while not plain.done:
+            if taken := plain.take(self._entries.room):
+                last = None
+                self._translator.rows += taken.rows
+                self._translator.transactions += taken.transactions
+                if taken.events:
+                    self._last_sent = time.monotonic()
+                    await self._entries.write_encoded(taken.encoded, taken.events)
+            else:
+                events = plain.group()
+                last = events[-1]
+                await self._translate(events, decoded.tables)
+        return last
+
+    def _note_read(self, last: BinlogEvent | None) -> None:
         """Note up to which moment everything was read: the last commit, or when the server had no more.
 
         A server that finds the position by GTIDs sends heartbeats also while it leaves out what is before it.
@@ -145,6 +175,17 @@ class Forwarding:
                 self._log_end = None
             if self._log_end is None and self._arrived_us:
                 self._entries.has_read_to(self._arrived_us)
+
+    def _measure(self, events: int, last: BinlogEvent | None) -> None:
+        translator, place = self._translator, self._translator.reached.place
+        metrics.EVENTS.inc(events)
+        metrics.ROWS.inc(translator.rows)
+        metrics.TRANSACTIONS.inc(translator.transactions)
+        translator.rows = translator.transactions = 0
+        if last is not None:
+            metrics.BINLOG_OFFSET.set(last.end)
+        elif place is not None:  # the end of a usual transaction
+            metrics.BINLOG_OFFSET.set(place[1])
 
     async def _translate(self, events: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
         try:
@@ -202,11 +243,3 @@ def _transactions(events: Sequence[BinlogEvent]) -> Iterator[Sequence[BinlogEven
             first = index
     if first < len(events):
         yield events[first:]
-
-
-def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
-    metrics.EVENTS.inc(len(chunk))
-    metrics.ROWS.inc(translator.rows)
-    metrics.TRANSACTIONS.inc(translator.transactions)
-    translator.rows = translator.transactions = 0
-    metrics.BINLOG_OFFSET.set(chunk[-1].end)

@@ -5,6 +5,7 @@ import time
 from databus_changes.cascades import warn_of_cascades
 from databus_changes.catalog import read_table
 from databus_changes.ddl.dialect import dialect_of
+from databus_changes.plain import PlainPath
 from databus_changes.prepared import PreparedTransactions
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
@@ -15,6 +16,7 @@ from databus_core.log_events import LogEvent
 from databus_core.logs import get_logger, position_fields
 from databus_core.pipe import ReaderEnd
 from databus_core.progress import Progress
+from databus_core.pure import is_pure
 from databus_core.readiness import names_columns
 from databus_core.runtime import Health
 from databus_core.settings import Settings, Source
@@ -114,6 +116,7 @@ async def read_generation(
         parking.follow(backfills.look)
         cascades = CascadeLoads(settings, connection.host, states, tables, parking.pauses, backfills.look)
         await cascades.begin(session)
+        path = PlainPath(translator, server.flavor, tracker, gtids=connection.gtids, needed=cascades.concerns)
         # Backfills need a stream that goes on behind the log's end.
         follow = not until_idle or backfills.unfinished
         stream = await open_binlog(
@@ -131,7 +134,16 @@ async def read_generation(
             taking_requests(settings, read_to, backfills),
         ):
             forwarding = Forwarding(
-                stream, translator, backfills, cascades, entries, switching, health, ahead_us, log_end
+                stream,
+                translator,
+                None if is_pure() else path,
+                backfills,
+                cascades,
+                entries,
+                switching,
+                health,
+                ahead_us,
+                log_end,
             )
             await forwarding.run(until_idle=until_idle, follow=follow)
             if until_idle and backfills.unfinished:

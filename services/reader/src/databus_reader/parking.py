@@ -18,7 +18,7 @@ from databus_changes.captured import require_select
 from databus_changes.catalog import read_names
 from databus_changes.doubts import CONCERN_ALL, Doubt, Reason
 from databus_changes.narrowing import narrowed
-from databus_changes.place import Place
+from databus_changes.place import Place, reached
 from databus_changes.tables import Rename, TableName
 from databus_core.errors import FatalError, GenerationLost, SourceNotReady, UnknownTable
 from databus_core.events import Event, first_names, full_name
@@ -124,6 +124,13 @@ class Parking:
         if self._skip is None and (error := self._stops.get(self._opened)):
             raise error
         return self._skip is not None
+
+    def may_concern(self, place: Place | None) -> bool:
+        """Return whether a group at or after a place (None: at any) may be skipped, left out or a reason to stop."""
+        if self._states.skips or self._reported:
+            return True
+        decided = (*self._stops, *self._verdicts)  # nearly always empty
+        return any(host == self._host and (place is None or reached((file, at), place)) for host, file, at in decided)
 
     async def end_skip(self) -> list[Event]:
         """Park the tables of the group that is skipped. Return the events that record it and delete the request."""

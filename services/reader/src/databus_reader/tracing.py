@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 from redis.asyncio import Redis
 
 from databus_core.entry_contents import describe_entry
-from databus_core.events import Event
+from databus_core.events import Event, decode_events
 from databus_core.pipe import ReaderEnd
 from databus_core.runtime import Health
 from databus_reader.entries import EntryWriter
 
 if TYPE_CHECKING:
     from databus_core.spans import Spans
+
+_ARRAY32 = b"\xdd"  # msgpack: an array whose length follows in four bytes
 
 
 class TracedEnd(ReaderEnd):
@@ -54,6 +56,14 @@ class TracedEntries(EntryWriter):
         if not self._events:
             self._begun_ns = self._taken_ns
         await super().write(self._keeping(events))
+
+    async def write_encoded(self, encoded: bytes, events: int) -> None:
+        """Collect events, as `EntryWriter.write_encoded` does."""
+        self._taken_ns = time_ns()
+        if not self._events:
+            self._begun_ns = self._taken_ns
+        self._kept += decode_events(b"".join((_ARRAY32, events.to_bytes(4, "big"), encoded)))
+        await super().write_encoded(encoded, events)
 
     def _keeping(self, events: Iterable[Event]) -> Iterator[Event]:
         for event in events:
