@@ -9,7 +9,7 @@ import pytest
 
 from databus_binlog import Position
 from databus_binlog import events as binlog
-from databus_changes.plain import Taken
+from databus_changes.usual_transactions import Taken
 from databus_core.errors import FatalError
 from databus_core.metrics import reader as metrics
 from databus_core.runtime import Health
@@ -149,11 +149,11 @@ async def run(
     until_idle: bool = False,
     follow: bool = True,
     log_end: Position | None = None,
-    plain: Any = None,
+    usual: Any = None,
 ) -> Parts:
     parts, source = Parts(), Source()
     of: Any = parts
-    forwarding = Forwarding(source, of, plain, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, usual, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
     task = asyncio.create_task(forwarding.run(until_idle=until_idle, follow=follow))
     await story(parts, source)
     if not (until_idle and follow):
@@ -196,7 +196,7 @@ class Halves:
         if len(self._rest) <= self._half:
             return None
         taken = self._rest.pop(0)
-        return Taken(f"plain {taken.xid}".encode(), 1, 1, 1)
+        return Taken(f"usual {taken.xid}".encode(), 1, 1, 1)
 
     def group(self) -> list[Any]:
         group, self._rest = self._rest, []
@@ -212,8 +212,8 @@ async def test_usual_transactions_pass_the_translator_and_nothing_does_while_a_b
         await turn()
 
     before = metrics.ROWS._value.get()
-    parts = await run(story, plain=Halves())
-    assert parts.sent == [b"plain 2", b"plain 4", 6, 8, 10, 12]
+    parts = await run(story, usual=Halves())
+    assert parts.sent == [b"usual 2", b"usual 4", 6, 8, 10, 12]
     assert metrics.ROWS._value.get() - before == 2
 
 

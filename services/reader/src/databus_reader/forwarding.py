@@ -10,8 +10,8 @@ from databus_binlog import Event as BinlogEvent
 from databus_binlog import Events, Position, TableMap
 from databus_binlog import events as binlog
 from databus_binlog.session import Stream
-from databus_changes.plain import PlainPath
 from databus_changes.translate import Translator
+from databus_changes.usual_transactions import UsualTransactions
 from databus_core.errors import FatalError
 from databus_core.events import Event
 from databus_core.metrics import reader as metrics
@@ -39,7 +39,7 @@ class Forwarding:
         self,
         stream: Stream,
         translator: Translator,
-        plain: PlainPath | None,
+        usual: UsualTransactions | None,
         backfills: Backfills,
         cascades: CascadeLoads,
         entries: EntryWriter,
@@ -48,13 +48,13 @@ class Forwarding:
         ahead_us: int,
         log_end: Position | None,
     ) -> None:
-        """`plain`: takes usual transactions past the translator; None: each event is an object.
+        """`usual`: takes usual transactions past the translator; None: each event is an object.
 
         `ahead_us`: how far the server's clock is ahead of ours. `log_end`: a position before which it may skip.
         """
         self._stream = stream
         self._translator = translator
-        self._plain = plain
+        self._usual = usual
         self._backfills = backfills
         self._cascades = cascades
         self._entries = entries
@@ -124,8 +124,8 @@ class Forwarding:
 
     async def _forward(self, decoded: Events) -> BinlogEvent | None:
         """Send what a chunk has; return its last event, or None if that ends a usual transaction."""
-        if self._plain and not self._backfills.active:
-            last = await self._forward_plain(self._plain, decoded)
+        if self._usual and not self._backfills.active:
+            last = await self._forward_usual(self._usual, decoded)
         else:
             chunk = list(decoded)
             last = chunk[-1]
@@ -144,12 +144,12 @@ class Forwarding:
             await self._entries.flush()
         return last
 
-    async def _forward_plain(self, plain: PlainPath, decoded: Events) -> BinlogEvent | None:
+    async def _forward_usual(self, usual: UsualTransactions, decoded: Events) -> BinlogEvent | None:
         """Send usual transactions as they are, and translate the other groups."""
         last: BinlogEvent | None = None
-        plain.begin(decoded)
-        while not plain.done:
-            if taken := plain.take(self._entries.room):
+        usual.begin(decoded)
+        while not usual.done:
+            if taken := usual.take(self._entries.room):
                 last = None
                 self._translator.rows += taken.rows
                 self._translator.transactions += taken.transactions
@@ -157,7 +157,7 @@ class Forwarding:
                     self._last_sent = time.monotonic()
                     await self._entries.write_encoded(taken.encoded, taken.events)
             else:
-                events = plain.group()
+                events = usual.group()
                 last = events[-1]
                 await self._translate(events, decoded.tables)
         return last

@@ -1,7 +1,7 @@
 """Usual transactions, which compiled code turns into the pipe's bytes: no event of them becomes a Python object.
 
 `Translator` is the specification: it takes all other groups, and gives the same events for these. A transaction is left
-to it, from its first event on, if it is not usual or not complete in a chunk (`databus_wire.plain_transactions`), or if
+to it, from its first event on, if it is not usual or not complete in a chunk (`databus_wire.binlog_walk`), or if
 one of its tables is new, parked or changed, or of interest to somebody else.
 """
 
@@ -12,7 +12,7 @@ from databus_binlog import AnyEvent, Events, Flavor
 from databus_changes.tables import TableName
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
-from databus_wire.plain_transactions import PlainTransactions
+from databus_wire.binlog_walk import BinlogWalk
 
 
 class Taken(NamedTuple):
@@ -28,7 +28,7 @@ class Taken(NamedTuple):
     transactions: int
 
 
-class PlainPath:
+class UsualTransactions:
     """Takes usual transactions past a translator, out of the chunks of its binlog.
 
     flavor, tracker, gtids: as the translator has them.
@@ -50,7 +50,7 @@ class PlainPath:
         self._reached = translator.reached
         self._needed = needed
         self._chunk = Events(b"\x90", 0, 0, {})
-        self._compiled = PlainTransactions(
+        self._compiled = BinlogWalk(
             mariadb=flavor == "mariadb", gtids=gtids, table_of=self._table, executed=translator.reached.executed
         )
 

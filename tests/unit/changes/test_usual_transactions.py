@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from databus_binlog import AnyEvent, Decoder, Flavor, Heartbeat, TableMap, read_file
 from databus_binlog.events import Events, Rows, encode_event
-from databus_changes.plain import PlainPath
 from databus_changes.tables import TableName
+from databus_changes.usual_transactions import UsualTransactions
 from databus_core.errors import FatalError
 from databus_core.events import Begin, Commit, Event, RowsEvent, StateRecord, decode_events
 from databus_core.settings import Source
@@ -50,9 +50,9 @@ class Reserve(Aside):
         return [*await self.park(), StateRecord(b"skip", None)]
 
 
-def plain_path(translation: Translation, needed: Collection[TableName] = ()) -> PlainPath:
+def transactions(translation: Translation, needed: Collection[TableName] = ()) -> UsualTransactions:
     """Return the path beside a translator, except for tables that are `needed` as objects."""
-    return PlainPath(
+    return UsualTransactions(
         translation.translator,
         translation.flavor,
         translation.tracker,
@@ -71,34 +71,34 @@ class Way:
         self.error = ""
         #: transactions that were taken in compiled code
         self.taken = 0
-        self._plain: PlainPath | None = plain_path(translation) if compiled else None
+        self._usual: UsualTransactions | None = transactions(translation) if compiled else None
 
     async def forward(self, chunk: Events, *, size: int, heartbeat: bool) -> None:
         """Forward a chunk as the reader does."""
         if self.error:
             return
         try:
-            if self._plain is None:
+            if self._usual is None:
                 await self._translate(list(chunk), chunk)
             else:
-                await self._alternate(self._plain, chunk, size)
+                await self._alternate(self._usual, chunk, size)
         except FatalError as error:
             self._send(self.translator.rest())
             self.error = str(error)
         if heartbeat and (beat := self.translator.reached.take_heartbeat()):
             self._send([beat])
 
-    async def _alternate(self, plain: PlainPath, chunk: Events, size: int) -> None:
-        plain.begin(chunk)
-        while not plain.done:
-            if taken := plain.take(size):
+    async def _alternate(self, taking: UsualTransactions, chunk: Events, size: int) -> None:
+        taking.begin(chunk)
+        while not taking.done:
+            if taken := taking.take(size):
                 self.sent += taken.encoded
                 assert taken.events == len(decode_events(_array(taken.encoded, taken.events)))
                 self.translator.rows += taken.rows
                 self.translator.transactions += taken.transactions
                 self.taken += taken.transactions
             else:
-                await self._translate(plain.group(), chunk)
+                await self._translate(taking.group(), chunk)
 
     async def _translate(self, events: Sequence[AnyEvent], chunk: Events) -> None:
         self._send(await self.translator.translate(events, chunk.tables))
@@ -333,20 +333,20 @@ async def test_the_first_rows_of_a_table_are_translated_because_its_definition_p
 
 
 async def test_an_entry_ends_with_a_transaction(log: Log, way: Way) -> None:
-    plain = plain_path(way.translation)
+    taking = transactions(way.translation)
     await way.forward(chunk_of(usual(log, USUAL[0])), size=1, heartbeat=False)
-    plain.begin(chunk_of([*usual(log, USUAL[0]), *usual(log, USUAL[0])]))
-    taken = plain.take(1)
+    taking.begin(chunk_of([*usual(log, USUAL[0]), *usual(log, USUAL[0])]))
+    taken = taking.take(1)
     assert taken is not None
     assert list(map(type, decode_events(_array(taken.encoded, taken.events)))) == [Begin, RowsEvent, Commit]
-    assert (taken.transactions, plain.done) == (1, False)
+    assert (taken.transactions, taking.done) == (1, False)
 
 
 async def test_transactions_of_tables_that_others_need_are_translated(log: Log, way: Way) -> None:
     await way.forward(chunk_of([*usual(log, USUAL[0]), *usual(log, USUAL[1])]), size=1, heartbeat=False)
-    plain = plain_path(way.translation, {("shop", "t")})
-    plain.begin(chunk_of([*usual(log, USUAL[1]), *usual(log, USUAL[0])]))
-    taken = plain.take(1 << 20)
+    taking = transactions(way.translation, {("shop", "t")})
+    taking.begin(chunk_of([*usual(log, USUAL[1]), *usual(log, USUAL[0])]))
+    taken = taking.take(1 << 20)
     assert taken is not None
-    assert (taken.transactions, plain.take(1 << 20), len(plain.group())) == (1, None, 4)
-    assert plain.done
+    assert (taken.transactions, taking.take(1 << 20), len(taking.group())) == (1, None, 4)
+    assert taking.done

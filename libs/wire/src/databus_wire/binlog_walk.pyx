@@ -7,7 +7,7 @@ A transaction is usual if it consists of these events of the binlog, all of them
 
 with complete rows of tables that may be taken. It becomes `Begin RowsEvent… Commit`, in the bytes that
 `databus_core.events.encode_events` writes, or nothing if it has no rows. `databus_changes.translate` takes all others,
-and says what each field means: `tests/unit/changes/test_plain_path.py` compares both.
+and says what each field means: `tests/unit/changes/test_usual_transactions.py` compares both.
 
     take ─► take_one ─► read_opening                                  Gtid, BEGIN
                    └──► read_rest ─► take_rows ─► write_begin         Rows
@@ -65,7 +65,7 @@ cdef struct Transaction:
 
 
 @cython.final
-cdef class PlainTransactions:
+cdef class BinlogWalk:
     cdef bint mariadb, gtids
     cdef object table_of, executed
     cdef bytes data
@@ -100,7 +100,7 @@ cdef class PlainTransactions:
         read_fields(&self.cursor)
 
     def take(self, uint64_t ordinal, size_t size):
-        """See plain_transactions.pyi."""
+        """See binlog_walk.pyi."""
         cdef Py_ssize_t taken = 0
         self.ordinal, self.pending = ordinal, self.executed.pending
         self.events = self.transactions = self.rows = 0
@@ -117,7 +117,7 @@ cdef class PlainTransactions:
         return self.take_output()
 
     def pass_group(self):
-        """See plain_transactions.pyi."""
+        """See binlog_walk.pyi."""
         cdef const uint8_t* first = self.cursor.at
         cdef const uint8_t* at
         cdef Py_ssize_t fields, passed = 0

@@ -1,6 +1,6 @@
 """Usual transactions, from the bytes of databus-binlog's decoder into the bytes of the pipe's events.
 
-What is usual is said in plain_transactions.pyx.
+What is usual is said in binlog_walk.pyx.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Executed(Protocol):
         """Take note of GTIDs that events have reported, each its own."""
 
 @final
-class PlainTransactions:
+class BinlogWalk:
     """Walks the events of one binlog. What was taken last is in the attributes.
 
     gtids: whether positions carry a GTID set.
