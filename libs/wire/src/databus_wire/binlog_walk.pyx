@@ -19,7 +19,7 @@ A transaction that turns out not to be usual is forgotten: the cursor and the ou
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
-from databus_wire.gtid_runs cimport GtidRun, extend_run, split_gtid
+from databus_wire.executed_gtids cimport ExecutedGtids
 from databus_wire.msgpack_events cimport (
     EventHead, Text, is_text, put_bin, put_bool, put_str, put_uint, read_bool, read_fields, read_raw, read_text,
     read_uint, refuse_events,
@@ -73,7 +73,7 @@ cdef class BinlogWalk:
     cdef Output out
     cdef dict tables  # fingerprint → what `table_of` has returned
     cdef bint pending  # as `executed.pending`
-    cdef GtidRun run  # GTIDs that events have reported, and `executed` has not noted
+    cdef ExecutedGtids reported  # GTIDs that events have reported, and `executed` has not noted
     cdef uint64_t ordinal  # of the last transaction with a Begin
     cdef Text last_file  # file of the last transaction's end
     cdef readonly Py_ssize_t events, transactions, rows
@@ -84,6 +84,7 @@ cdef class BinlogWalk:
     def __init__(self, *, bint mariadb, bint gtids, table_of, executed):
         self.mariadb, self.gtids = mariadb, gtids
         self.table_of, self.executed = table_of, executed
+        self.reported = ExecutedGtids()
         self.tables, self.data, self.file = {}, b"", ""
 
     def __dealloc__(self):
@@ -110,7 +111,7 @@ cdef class BinlogWalk:
             while self.out.size < size and self.take_one():
                 taken += 1
         finally:
-            self.note_run()
+            self.note_reported()
         if not taken:
             return None
         self.file = self.last_file.data[:self.last_file.size].decode()
@@ -225,13 +226,13 @@ cdef class BinlogWalk:
                 executed = self.take_pending(open)
                 self.write_commit(event, open, text_of(executed), xid)
             elif self.gtids:
-                self.report_own(open.gtid)
+                self.reported.add(open.gtid)
                 self.write_commit(event, open, open.gtid, xid)
             else:
                 self.write_commit(event, open, text_of(b""), xid)
             self.transactions += 1
         elif self.gtids and open.gtid.size:
-            self.note_run()
+            self.note_reported()
             self.executed.add(open.gtid.data[:open.gtid.size].decode())
             self.pending = True
         self.events += open.events
@@ -277,31 +278,14 @@ cdef class BinlogWalk:
 
     cdef bytes take_pending(self, Transaction* open):
         """Return the GTIDs of earlier transactions without rows, and that of this one."""
-        self.note_run()
+        self.note_reported()
         self.pending = False
         return self.executed.take(open.gtid.data[:open.gtid.size].decode() if self.gtids else "").encode()
 
-    cdef int report_own(self, Text gtid) except -1:
-        """Take note of a GTID that is reported alone."""
-        cdef Py_ssize_t prefix
-        cdef uint64_t number
-        if not gtid.size:
-            return 0
-        if not split_gtid(gtid, &prefix, &number):
-            self.note_run()
-            self.executed.note(gtid.data[:gtid.size].decode())
-        elif not extend_run(&self.run, gtid.data, prefix, number):
-            self.note_run()
-            extend_run(&self.run, gtid.data, prefix, number)
-        return 0
-
-    cdef int note_run(self) except -1:
-        """Hand the collected run over. In MariaDB, its last GTID stands for all."""
-        if self.run.last:
-            prefix = self.run.prefix[:self.run.size].decode()
-            numbers = f"{self.run.first}-{self.run.last}" if not self.mariadb else f"{self.run.last}"
-            self.run.last = 0
-            self.executed.note(prefix + numbers)
+    cdef int note_reported(self) except -1:
+        """Hand the GTIDs over that events have reported."""
+        for gtids in self.reported.take():
+            self.executed.note(gtids)
         return 0
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -350,14 +334,9 @@ cdef class BinlogWalk:
 
 
 cdef inline Text no_text() noexcept:
-    cdef Text text
-    text.data = NULL
-    text.size = 0
-    return text
+    return Text(NULL, 0)
 
 
 cdef inline Text text_of(bytes value) noexcept:
     """Return the text of a value that outlives it."""
-    cdef Text text
-    text.data, text.size = PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value)
-    return text
+    return Text(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
