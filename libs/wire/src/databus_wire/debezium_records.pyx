@@ -34,8 +34,8 @@ cdef class DebeziumWriter(RowsWriter):
         cdef Cursor images = images_of(rows)
         cdef int64_t number
         envelope = self.envelopes[<int> rows.action]
-        if envelope is None:
-            return True
+        if envelope is None:  # but an update that changes the partition is a delete and an insert
+            return rows.action != UPDATE or self.chooser is None
         head, between, middle, tail = envelope
         read_array(&images)
         self.begin(rows)

@@ -89,16 +89,19 @@ cdef class EntryWalk:
         cdef Py_ssize_t count = 0, events
         cdef Cursor next
         self.transaction, self.current.now_ns = after, now_ns
-        self.open.find, self.open.call = open_batch, next_number()
-        while self.left:
-            next = self.cursor
-            events = self.read(&next, writers, find)
-            if not events or not self.write():
-                break
-            self.cursor = next
-            self.left -= events
-            self.pass_transaction()
-            count += 1
+        self.open.find = open_batch
+        try:
+            while self.left:
+                next = self.cursor
+                events = self.read(&next, writers, find)
+                if not events or not self.write():
+                    break
+                self.cursor = next
+                self.left -= events
+                self.pass_transaction()
+                count += 1
+        finally:
+            self.open.release()
         return count
 
     cdef int pass_transaction(self) except -1:

@@ -21,7 +21,7 @@ cdef class ExecutedGtids:
             prefix.size -= 1
             number += power * <uint64_t> (prefix.data[prefix.size] - 48)
             power = power * 10 if power < <uint64_t> 10**18 else 0
-        if prefix.size == 0:
+        if prefix.size == 0 or b"0" <= prefix.data[prefix.size - 1] <= b"9":  # more digits than a number may have here
             return self.add_set(gtid)
         is_interval = prefix.data[prefix.size - 1] == b":"
         if is_text(prefix, self.prefix.data, self.prefix.size) and (not is_interval or number == self.last + 1):

@@ -138,18 +138,21 @@ cdef inline bint is_short_decimal(const char* text, const char* end) noexcept no
 
 cdef inline char* put_integer(int64_t number, char* o) noexcept nogil:
     """Write an integer to `o`, which must have room for 20 bytes; return the end."""
+    if number >= 0:
+        return put_unsigned(number, o)
+    o[0] = b"-"
+    return put_unsigned(0 - <uint64_t> number, o + 1)
+
+
+cdef inline char* put_unsigned(uint64_t number, char* o) noexcept nogil:
+    """Write an unsigned integer to `o`, which must have room for 20 bytes; return the end."""
     cdef char digits[20]
     cdef char* first = digits + 20
-    cdef uint64_t rest = number
-    if number < 0:
-        o[0] = b"-"
-        o += 1
-        rest = 0 - rest
     while True:
         first -= 1
-        first[0] = <char> (c"0" + rest % 10)
-        rest //= 10
-        if rest == 0:
+        first[0] = <char> (c"0" + number % 10)
+        number //= 10
+        if number == 0:
             break
     memcpy(o, first, digits + 20 - first)
     return o + (digits + 20 - first)

@@ -46,14 +46,15 @@ cdef class Counter:
 cdef class OpenBatches:
     """The open batches of partitions, and which of them have records of the transaction that is being published."""
     cdef object find  # returns the open batch of a partition, or None
-    cdef uint64_t call  # number of the call for which batches are looked up: later, others may be open
     cdef uint64_t attempt  # number of the attempt to publish the transaction
     cdef int64_t transaction  # its ordinal
     cdef list touched
+    cdef list writers  # those that have looked up batches
 
     cdef int begin(self, uint64_t attempt, int64_t transaction) except -1
     cdef int touch(self, RecordPacker batch) except -1
     cdef int undo(self) except -1
+    cdef int release(self) except -1
 
 
 cdef class RowsWriter:
@@ -62,8 +63,7 @@ cdef class RowsWriter:
     cdef RowPartitions chooser  # chooses a row's partition; None: there is only one
     cdef Counter counter
     cdef OpenBatches open
-    cdef list batches  # by the partition's index: the open batch, None if it was not looked up
-    cdef uint64_t call  # the call for which they were looked up
+    cdef list batches  # by the partition's index: the open batch, None if it was not looked up in this call
     cdef RecordPacker batch  # the batch for the next records
     cdef Cursor keys  # where the key of the next row is
 

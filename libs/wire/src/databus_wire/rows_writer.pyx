@@ -13,7 +13,7 @@ cdef class Counter:
 
 cdef class OpenBatches:
     def __cinit__(self):
-        self.touched = []
+        self.touched, self.writers = [], []
 
     cdef int begin(self, uint64_t attempt, int64_t transaction) except -1:
         """Begin to publish a transaction."""
@@ -32,6 +32,14 @@ cdef class OpenBatches:
         """Remove the records of the transaction."""
         for batch in self.touched:
             (<RecordPacker> batch).undo()
+        return 0
+
+    cdef int release(self) except -1:
+        """Forget all batches: a writer that is not used for a long time must not keep one that was sent."""
+        for writer in self.writers:
+            (<RowsWriter> writer).batch = (<RowsWriter> writer).batches = None
+        self.writers.clear()
+        self.touched.clear()
         return 0
 
 
@@ -77,8 +85,9 @@ cdef class RowsWriter:
 
     cdef bint use(self, Py_ssize_t partition) except -1:
         """Add the next records to a partition; return False if it has no open batch."""
-        if self.call != self.open.call:
-            self.call, self.batches = self.open.call, [None] * len(self.partitions)
+        if self.batches is None:
+            self.batches = [None] * len(self.partitions)
+            self.open.writers.append(self)
         self.batch = self.batches[partition]
         if self.batch is None:
             self.batch = self.batches[partition] = self.open.find(self.partitions[partition])

@@ -1,7 +1,7 @@
 """Templates of text: what all messages of a table have in common is encoded once, by the format, in Python."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from databus_wire.json_fast_path cimport put_integer
+from databus_wire.json_fast_path cimport put_integer, put_unsigned
 from databus_wire.json_values cimport append_text
 from databus_wire.msgpack_events cimport Text
 from databus_wire.output cimport Output, append, end_at, room
@@ -71,7 +71,7 @@ cdef int append_member(Output* out, Slot slot, const Transaction* transaction) e
     """Append a comma and a member of an object, if its value is known."""
     if slot == Slot.XID_MEMBER and transaction.has_xid:
         append(out, b',"xid":', 7)
-        append_integer(out, transaction.xid)
+        end_at(out, put_unsigned(transaction.xid, room(out, 20)))
     elif slot == Slot.GTID_MEMBER and transaction.gtid.size:
         append(out, b',"gtid":', 8)
         append_string(out, transaction.gtid)

@@ -31,14 +31,19 @@ class UsualTransactions:
         if self._is_off:
             return False
         before = self._tracker.transaction
-        with suppress(PoisonError, ValueError, LookupError):  # raised again, with a cause, by the Python path
-            entry.publish(self._writers, self._find, self._producer.open_batch, before, time.time_ns())
-        if entry.transaction == before:
-            return False
+        try:
+            with suppress(PoisonError, ValueError, LookupError):  # raised again, with a cause, by the Python path
+                entry.publish(self._writers, self._find, self._producer.open_batch, before, time.time_ns())
+        finally:  # after any error: a shutdown commits what was written, and the progress that it reaches
+            is_published = entry.transaction != before
+            if is_published:
+                self._pass(entry)
+        return is_published
+
+    def _pass(self, entry: EntryWalk) -> None:
         executed = entry.take_executed()
         self._tracker.pass_transactions(entry.transaction, executed, entry.file, entry.end, entry.time_us)
         self._encoder.pass_transactions(entry.transaction)
-        return True
 
     def _find(self, fingerprint: bytes) -> None:
         with suppress(LookupError):  # the table has had no event yet

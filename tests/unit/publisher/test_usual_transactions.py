@@ -1,0 +1,202 @@
+"""Compiled code and the Python path publish the same: the same records, progress, dead letters and errors."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from common.event_streams import streams
+from common.event_writer import Stream
+from common.publications import Broker, outcome_of
+from databus_binlog import ABSENT, Position
+from databus_core.events import (
+    Action,
+    Begin,
+    Column,
+    Commit,
+    Event,
+    OversizedRow,
+    QueryEvent,
+    Row,
+    RowsEvent,
+    Skipped,
+    SnapshotEvent,
+    Start,
+    Table,
+    TableDefinition,
+    decode_events,
+)
+from databus_publisher.batches import Limit
+
+_MAXWELL = {
+    "output_binlog_position": True,
+    "output_gtid_position": True,
+    "output_server_id": True,
+    "output_thread_id": True,
+}
+#: formats and options. Those without a compiled writer cost little, and are here for when they get one.
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("databus", {}),
+    ("databus", {"compat": "strict"}),
+    ("debezium-json", {}),
+    ("debezium-json", {"schemas_enable": False, "include_query": True, "bigint_unsigned": "precise"}),
+    ("debezium-json", {"schemas_enable": False, "tombstones_on_delete": False, "decimal": "string", "binary": "hex"}),
+    ("debezium-json", {"schemas_enable": False, "skipped_operations": ["u"], "decimal": "double", "time": "connect"}),
+    ("debezium-json", {"schemas_enable": False, "provide_transaction_metadata": True, "time": "isostring"}),
+    ("debezium-json", {"schemas_enable": False, "heartbeat_interval_ms": 1}),
+    ("maxwell-json", {}),
+    ("maxwell-json", {"output_xoffset": True, "output_primary_keys": True, "output_primary_key_columns": True}),
+    ("maxwell-json", {"output_commit_info": False, "output_nulls": False, "output_null_zerodates": True}),
+    ("maxwell-json", {**_MAXWELL, "kafka_key_format": "array", "output_ddl": True}),
+    ("maxwell-json", {"output_row_query": True}),
+    ("canal-json", {}),
+    ("canal-protobuf", {}),
+    ("tdsql", {}),
+    ("dip", {}),
+]
+#: what a second output has
+_SECOND = st.sampled_from(["databus", "databus", "maxwell-json", "canal-json", "debezium-json"])
+
+
+def name_of(case: tuple[str, dict[str, Any]]) -> str:
+    return ",".join([case[0], *(f"{name}={value}" for name, value in case[1].items())])
+
+
+@st.composite
+def publishers(draw: st.DrawFn, message_format: str, options: dict[str, Any], stream: Stream) -> dict[str, Any]:
+    """Draw the section `publisher`: rules for the format, and perhaps another rule for one of the stream's tables."""
+    topic = draw(st.sampled_from(["{schema}.{table}", "all"]))
+    by = draw(st.sampled_from(["table"] * 4 + ["primary_key", "single"]))
+    every = {"match": ["*.*"], "format": message_format, "options": options, "topic": topic, "partition_by": by}
+    table = draw(st.sampled_from(stream.tables))
+    one, column = every | {"match": [table.full_name]}, table.columns[-1].name
+    special = {
+        "": [],
+        "drop": [{"match": [table.full_name], "drop": True}],
+        "masked": [one | {"mask": [column]}],
+        "filtered": [one | {"where": [{"column": column, "is_null": False}]}],
+        "projected": [one | {"columns": {"exclude": [column]}}],
+        "refused": [one | {"topic": "refused"}],
+        "unnamed": [one | {"topic": "unnamed"}],
+        "second": [one | {"output": "second", "format": draw(_SECOND), "options": {}, "topic": "second"}],
+    }[
+        draw(
+            st.sampled_from(
+                ["", "", "", "", "", "drop", "masked", "filtered", "projected", "refused", "unnamed", "second"]
+            )
+        )
+    ]
+    return {"routes": [*special, every], "oversize": draw(st.sampled_from(["deadletter", "split", "stop"]))}
+
+
+brokers = st.builds(
+    Broker,
+    partitions=st.sampled_from([1, 1, 1, 3]),
+    limit=st.sampled_from([Limit(2**20)] * 3 + [Limit(2**20, 9000), Limit(2**20, 2000), Limit(1500, 800)]),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_both_paths_publish_the_same(case: tuple[str, dict[str, Any]]) -> None:
+    @settings(derandomize=True, max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        stream, broker = data.draw(streams()), data.draw(brokers)
+        on_doubt = data.draw(st.sampled_from(["park", "park", "stop"]))
+        sections = {"publisher": data.draw(publishers(*case, stream)), "doubt": {"on_doubt": on_doubt}}
+        assert outcome_of(stream, sections, broker, pure=False) == outcome_of(stream, sections, broker, pure=True)
+
+    check()
+
+
+# --- which transactions are usual -------------------------------------------------------------------------------------
+
+_COLUMNS = Column(name="id", type="int", raw_type="int"), Column(name="v", type="text", raw_type="text", nullable=True)
+A, B = (Table(schema="s", name=name, columns=_COLUMNS, primary_key=(0,)) for name in "ab")
+
+
+def rows(action: str = "insert", *images: Row, table: Table = A, **more: Any) -> RowsEvent:
+    packed = msgspec.Raw(msgspec.msgpack.encode(images or [[b"1", b"x"]]))
+    return RowsEvent(table.fingerprint, Action(action), 0, 5, 7, packed, **more)
+
+
+def transaction(number: int, *content: Event) -> list[Event]:
+    return [Begin(number, "", "log.1", 1, 1, number), *content, Commit("", "log.1", 9, None)]
+
+
+def left_to_python(publisher: dict[str, Any], *entries: Sequence[Event], partitions: int = 1) -> list[int]:
+    """Publish entries after one with the first event of table A. Return which transactions took the Python path."""
+    found: list[int] = []
+
+    def decode(payload: bytes) -> list[Event]:
+        events = decode_events(payload)
+        found.extend(event.transaction for event in events if isinstance(event, Begin))
+        return events
+
+    start = [Start(Position("", "log.1", 4), "server", "mysql", 1, in_order=True), *map(TableDefinition, (A, B))]
+    first = [[*start, *transaction(1, rows(), rows("insert", [b"2", b"x"], [b"3", b"x"], [b"5", b"x"]))], *entries]
+    stream = Stream((A, B), first, [False for _ in first])
+    with patch("databus_publisher.publication.decode_events", decode):
+        outcome = outcome_of(stream, {"publisher": publisher}, Broker(partitions, Limit(2**20, 9000)), pure=False)
+    assert outcome.error is None
+    assert outcome.commits[-1][0].transaction == sum(isinstance(e, Begin) for entry in first for e in entry)
+    return found
+
+
+@pytest.mark.parametrize("by", ["table", "primary_key"])
+@pytest.mark.parametrize("message_format", ["databus", "debezium-json", "maxwell-json", "canal-json"])
+def test_usual_transactions_are_published_by_compiled_code(message_format: str, by: str) -> None:
+    changes = rows(), rows("update", [b"1", b"x"], [b"1", None]), rows("delete", [b"1", None])
+    options = {"schemas_enable": False} if message_format == "debezium-json" else {}
+    publisher = {"format": message_format, "options": options, "partition_by": by}
+    entries = transaction(2, *changes), [*transaction(3), *transaction(4, changes[0])]
+    assert left_to_python(publisher, *entries, partitions=3) == [1]
+
+
+_NEW_KEY = rows("update", [b"1", b"x"], [b"2", b"x"])
+_BY_KEY = {"partition_by": "primary_key"}
+_DEBEZIUM = {"format": "debezium-json", "options": {"schemas_enable": False}}
+
+
+@pytest.mark.parametrize(
+    ("content", "publisher", "is_usual"),
+    [
+        ([rows(), rows()], {}, True),
+        ([_NEW_KEY], {}, True),
+        ([_NEW_KEY], _DEBEZIUM, False),
+        ([_NEW_KEY], {"format": "maxwell-json"} | _BY_KEY, False),
+        ([rows("update", [b"1", cast(bytes, ABSENT)], [b"1", b"x"], partial=True)], {}, False),
+        ([rows("insert", [b"1", b"\xff"])], {}, True),
+        ([rows("insert", [b"1", b"\xff"])], _DEBEZIUM, False),
+        ([rows("insert", [b"1", b"x" * 9000])], {}, False),
+        ([rows(table=B)], {}, False),
+        ([rows()], {"options": {"compat": "strict"}}, False),
+        ([rows()], _DEBEZIUM | {"options": {"provide_transaction_metadata": True}}, False),
+        ([rows()], _DEBEZIUM | {"options": {"heartbeat_interval_ms": 1}}, False),
+        ([rows()], {"routes": [{"match": ["*.*"], "mask": ["v"]}]}, False),
+        ([rows()], {"routes": [{"match": ["*.*"], "drop": True}]}, True),
+        ([QueryEvent(A.fingerprint, Action.TRUNCATE, b"TRUNCATE a", 5, 7, A.fingerprint)], {}, False),
+        ([rows(), OversizedRow(A.fingerprint, Action.INSERT, 1, 5, 7, 9)], {}, False),
+        ([Skipped(), rows()], {}, False),
+        ([SnapshotEvent(A.fingerprint, 0, rows().rows, 1)], {}, False),
+    ],
+)
+def test_what_compiled_code_leaves_takes_the_python_path(
+    content: Sequence[Event], publisher: dict[str, Any], is_usual: bool
+) -> None:
+    """And the transactions after it in the same entry, but the first of a table, are usual again."""
+    entry = transaction(2, *content), [*transaction(3)]
+    assert left_to_python(publisher, [*entry[0], *entry[1]], partitions=3)[1:2] == ([] if is_usual else [2])
+
+
+def test_a_transaction_of_two_entries_takes_the_python_path() -> None:
+    begin, *rest = transaction(2, rows())
+    assert left_to_python({}, [begin], rest, transaction(3, rows())) == [1, 2]
+
+
+#: streams of each case
+EXAMPLES = 10
