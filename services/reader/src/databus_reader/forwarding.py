@@ -123,18 +123,19 @@ class Forwarding:
         return events
 
     async def _forward(self, decoded: Events) -> BinlogEvent | None:
-        """Send what a chunk has; return its last event, or None if that ends a usual transaction."""
+        """Send what a chunk has; return its last event, or None if that is one of a usual transaction."""
         if self._plain and not self._backfills.active:
             last = await self._forward_plain(self._plain, decoded)
         else:
-            chunk = list(decoded)
+            chunk = self._plain.release(decoded) if self._plain else list(decoded)
+            tables = self._plain.tables if self._plain else decoded.tables
             last = chunk[-1]
             if self._backfills.active:
                 for part in _transactions(chunk):
-                    await self._translate(part, decoded.tables)
+                    await self._translate(part, tables)
                     await self._insert()
             else:
-                await self._translate(chunk, decoded.tables)
+                await self._translate(chunk, tables)
         self._note_read(last)
         due = time.monotonic() - self._last_sent >= _POSITION_SECONDS
         if due and (heartbeat := self._translator.reached.take_heartbeat()):
@@ -156,10 +157,10 @@ class Forwarding:
                 if taken.events:
                     self._last_sent = time.monotonic()
                     await self._entries.write_encoded(taken.encoded, taken.events)
-            else:
+            elif not plain.done:
                 events = plain.group()
                 last = events[-1]
-                await self._translate(events, decoded.tables)
+                await self._translate(events, plain.tables)
         return last
 
     def _note_read(self, last: BinlogEvent | None) -> None:
