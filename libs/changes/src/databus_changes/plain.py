@@ -15,8 +15,9 @@ from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
 from databus_wire.plain_transactions import PlainTransactions
 
-#: A chunk often ends inside of a transaction. A beginning that is larger goes to the translator, with all of the rest.
-_KEPT_BYTES = 1 << 18
+#: A chunk often ends inside of a transaction, whose beginning is kept and read again with the next chunk. If that would
+#: take long, the transaction is left to the translator.
+_KEPT_BYTES = 1 << 16
 
 
 class Taken(NamedTuple):

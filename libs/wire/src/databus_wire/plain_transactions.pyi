@@ -62,7 +62,7 @@ class PlainTransactions:
         """Take the next usual transactions, until their events have `size` bytes; return these events in msgpack.
 
         `ordinal`: that of the last transaction with a Begin. Returns None if the next event begins no usual
-        transaction that is complete; then the attributes are those of before. Raises MalformedEvents.
+        transaction that is complete. Raises MalformedEvents.
         """
 
     def keep(self, limit: int) -> bytes:
