@@ -150,17 +150,18 @@ class Forwarding:
         last: BinlogEvent | None = None
         plain.begin(decoded)
         while not plain.done:
-            if taken := plain.take(self._entries.room):
-                last = None
-                self._translator.rows += taken.rows
-                self._translator.transactions += taken.transactions
-                if taken.events:
-                    self._last_sent = time.monotonic()
-                    await self._entries.write_encoded(taken.encoded, taken.events)
-            elif not plain.done:
+            taken = plain.take(self._entries.room)
+            if taken is None and not plain.done:
                 events = plain.group()
                 last = events[-1]
                 await self._translate(events, plain.tables)
+                continue
+            last = None
+            if taken is not None and taken.events:
+                self._translator.rows += taken.rows
+                self._translator.transactions += taken.transactions
+                self._last_sent = time.monotonic()
+                await self._entries.write_encoded(taken.encoded, taken.events)
         return last
 
     def _note_read(self, last: BinlogEvent | None) -> None:
