@@ -1,7 +1,7 @@
 """Usual transactions in compiled code: the same bytes as by the translator, whatever comes between them."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from databus_binlog import AnyEvent, Decoder, Flavor, Heartbeat, TableMap, read_file
+from databus_binlog import AnyEvent, Decoder, Flavor, Heartbeat, TableMap, Xid, read_file
 from databus_binlog.events import Events, Rows, encode_event
 from databus_changes.tables import TableName
 from databus_changes.usual_transactions import UsualTransactions
@@ -79,7 +79,7 @@ class Way:
             return
         try:
             if self._usual is None:
-                await self._translate(list(chunk), chunk)
+                await self._translate(list(chunk), chunk.tables)
             else:
                 await self._alternate(self._usual, chunk, size)
         except FatalError as error:
@@ -97,11 +97,20 @@ class Way:
                 self.translator.rows += taken.rows
                 self.translator.transactions += taken.transactions
                 self.taken += taken.transactions
-            else:
-                await self._translate(taking.group(), chunk)
+            elif not taking.done:
+                await self._translate(taking.group(), taking.tables)
 
-    async def _translate(self, events: Sequence[AnyEvent], chunk: Events) -> None:
-        self._send(await self.translator.translate(events, chunk.tables))
+    async def release(self) -> None:
+        """Forward what was kept for a next chunk that does not come, as while a backfill runs."""
+        if self._usual is not None and not self.error:
+            try:
+                await self._translate(self._usual.release(chunk_of([])), self._usual.tables)
+            except FatalError as error:
+                self._send(self.translator.rest())
+                self.error = str(error)
+
+    async def _translate(self, events: Sequence[AnyEvent], tables: Mapping[str, TableMap]) -> None:
+        self._send(await self.translator.translate(events, tables))
 
     def _send(self, events: Any) -> None:
         self.sent += b"".join(map(_encode, events))
@@ -274,7 +283,10 @@ def test_random_streams_have_the_same_bytes_as_by_the_translator(
                 translation.tracker.describe(table)
             way = Way(translation, compiled=compiled)
             for number, (start, end) in enumerate(pairwise(cuts)):
-                await way.forward(chunk_of(events[start:end]), size=size, heartbeat=number % 2 == 1)
+                # Inside of a transaction that is kept, a heartbeat may have what the Commit has otherwise.
+                heartbeat = number % 2 == 1 and isinstance(events[end - 1], Xid)
+                await way.forward(chunk_of(events[start:end]), size=size, heartbeat=heartbeat)
+            await way.release()
             ways.append(way)
         return ways
 
@@ -340,6 +352,16 @@ async def test_an_entry_ends_with_a_transaction(log: Log, way: Way) -> None:
     assert taken is not None
     assert list(map(type, decode_events(_array(taken.encoded, taken.events)))) == [Begin, RowsEvent, Commit]
     assert (taken.transactions, taking.done) == (1, False)
+
+
+async def test_a_transaction_that_a_chunk_cuts_is_taken_with_the_next_chunk(log: Log, way: Way) -> None:
+    await way.forward(chunk_of(usual(log, USUAL[0])), size=1, heartbeat=False)
+    cut = usual(log, USUAL[0])
+    sent = way.sent
+    await way.forward(chunk_of(cut[:3]), size=1, heartbeat=False)
+    assert way.sent == sent
+    await way.forward(chunk_of(cut[3:]), size=1, heartbeat=False)
+    assert (way.taken, way.translator.transactions) == (1, 2)
 
 
 async def test_transactions_of_tables_that_others_need_are_translated(log: Log, way: Way) -> None:

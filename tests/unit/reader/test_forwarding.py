@@ -185,6 +185,12 @@ async def test_rows_are_inserted_only_between_two_transactions() -> None:
 class Halves:
     """Takes the first half of each chunk past the translator, one event at a time."""
 
+    def __init__(self) -> None:
+        self.tables = Decoded.tables
+
+    def release(self, chunk: Decoded) -> list[Any]:
+        return list(chunk)
+
     def begin(self, chunk: Decoded) -> None:
         self._rest, self._half = list(chunk), len(chunk) // 2
 

@@ -141,6 +141,11 @@ _ARRAY32 = b"\xdd"  # msgpack: an array whose length follows in four bytes
 encode_event = msgspec.msgpack.Encoder().encode
 
 
+def decode_part(encoded: bytes, count: int) -> list[AnyEvent]:
+    """Return the objects of `count` events, whose arrays follow one another in `encoded`: a part of `Events.data`."""
+    return _decode_events(b"".join((_ARRAY32, count.to_bytes(4, "big"), encoded)))
+
+
 class Events:
     """Consecutive events in binlog order. Iterating creates an object for each event; reading `data` creates none."""
 
@@ -157,7 +162,3 @@ class Events:
 
     def __iter__(self) -> Iterator[AnyEvent]:
         return iter(_decode_events(self.data))
-
-    def between(self, start: int, end: int, count: int) -> list[AnyEvent]:
-        """Return the `count` events that `data` has from the offset `start` to `end`."""
-        return _decode_events(b"".join((_ARRAY32, count.to_bytes(4, "big"), self.data[start:end])))

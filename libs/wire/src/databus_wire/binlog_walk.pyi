@@ -52,18 +52,27 @@ class BinlogWalk:
     def done(self) -> bool:
         """Whether all events were passed."""
 
-    def begin(self, data: bytes) -> None:
-        """Begin with the first event of `data` (databus_binlog.events.Events). Raises MalformedEvents."""
+    def begin(self, data: bytes, kept: bytes) -> None:
+        """Begin with what `keep` returned before, and go on with the first event of `data`.
+
+        `data`: as in databus_binlog.events.Events. Raises MalformedEvents.
+        """
 
     def take(self, ordinal: int, size: int) -> bytes | None:
         """Take the next usual transactions, until their events have `size` bytes; return these events in msgpack.
 
         `ordinal`: that of the last transaction with a Begin. Returns None if the next event begins no usual
-        transaction that is complete; then the attributes are those of before. Raises MalformedEvents.
+        transaction that is complete. Raises MalformedEvents.
         """
 
-    def pass_group(self) -> tuple[int, int, int]:
+    def keep(self, limit: int) -> bytes:
+        """Pass the rest of the data and return it, if `take` has found there the beginning of a usual transaction.
+
+        Otherwise, or if it has more than `limit` bytes, passes nothing and returns b"".
+        """
+
+    def pass_group(self) -> tuple[bytes, int]:
         """Pass the next event, and all others before the next GTID event.
 
-        Returns the offsets at which they begin and end in the data, and their number. Raises MalformedEvents.
+        Returns them in msgpack, and their number. Raises MalformedEvents.
         """

@@ -70,6 +70,7 @@ cdef class BinlogWalk:
     cdef object table_of, executed
     cdef bytes data
     cdef Cursor cursor  # in `data`
+    cdef bint cut  # the transaction at the cursor is usual as far as the data has it
     cdef Output out
     cdef dict tables  # fingerprint → what `table_of` has returned
     cdef bint pending  # as `executed.pending`
@@ -94,11 +95,19 @@ cdef class BinlogWalk:
     def done(self):
         return self.cursor.at >= self.cursor.end
 
-    def begin(self, bytes data not None):
+    def begin(self, bytes data not None, bytes kept not None):
+        """See binlog_walk.pyi."""
+        self.walk(data)
+        read_fields(&self.cursor)
+        if kept:
+            self.walk(kept + data[self.offset():])
+
+    cdef int walk(self, bytes data) except -1:
         self.data = data
+        self.cut = False
         self.cursor.at = <const uint8_t*> PyBytes_AS_STRING(data)
         self.cursor.end = self.cursor.at + PyBytes_GET_SIZE(data)
-        read_fields(&self.cursor)
+        return 0
 
     def take(self, uint64_t ordinal, size_t size):
         """See binlog_walk.pyi."""
@@ -117,11 +126,20 @@ cdef class BinlogWalk:
         self.file = self.last_file.data[:self.last_file.size].decode()
         return self.take_output()
 
+    def keep(self, Py_ssize_t limit):
+        """See binlog_walk.pyi."""
+        cdef Py_ssize_t start = self.offset()
+        if not self.cut or PyBytes_GET_SIZE(self.data) - start > limit:
+            return b""
+        self.cursor.at = self.cursor.end
+        return self.data[start:]
+
     def pass_group(self):
         """See binlog_walk.pyi."""
-        cdef const uint8_t* first = self.cursor.at
+        cdef Py_ssize_t start = self.offset()
         cdef const uint8_t* at
         cdef Py_ssize_t fields, passed = 0
+        self.cut = False
         while self.cursor.at < self.cursor.end:
             at = self.cursor.at
             fields = read_fields(&self.cursor)
@@ -132,7 +150,7 @@ cdef class BinlogWalk:
                 break
             self.pass_fields(fields - 1)
             passed += 1
-        return self.offset(first), self.offset(self.cursor.at), passed
+        return self.data[start:self.offset()], passed
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -141,6 +159,7 @@ cdef class BinlogWalk:
         cdef const uint8_t* at = self.cursor.at
         cdef size_t size = self.out.size
         cdef Transaction open
+        self.cut = False
         if self.read_opening(&open) and self.read_rest(&open):
             return True
         self.cursor.at, self.out.size = at, size
@@ -244,6 +263,7 @@ cdef class BinlogWalk:
     cdef bint next_event(self, BinlogEvent* event) except -1:
         """Read the fields that each event begins with; return False behind the last event."""
         if self.cursor.at >= self.cursor.end:
+            self.cut = True
             return False
         event.fields = read_fields(&self.cursor) - COMMON_FIELDS
         if event.fields < 0:
@@ -261,8 +281,8 @@ cdef class BinlogWalk:
             read_raw(&self.cursor)
         return 0
 
-    cdef Py_ssize_t offset(self, const uint8_t* at) except -1:
-        return at - <const uint8_t*> PyBytes_AS_STRING(self.data)
+    cdef Py_ssize_t offset(self) except -1:
+        return self.cursor.at - <const uint8_t*> PyBytes_AS_STRING(self.data)
 
     cdef bytes table(self, Text fingerprint):
         """Return the fingerprint of the pipe's table; None if its rows are not to be taken."""

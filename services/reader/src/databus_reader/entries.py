@@ -47,7 +47,7 @@ class EntryWriter:
         remaining = iter(events)
         while chunk := list(islice(remaining, _FIXARRAY_MAX)):
             encoded = encode_events(chunk)
-            await EntryWriter.write_encoded(self, encoded[1:], len(chunk))  # the array's header has one byte
+            await self._collect(encoded[1:], len(chunk))  # without the header of the chunk's array: one byte
 
     @property
     def room(self) -> int:
@@ -56,6 +56,9 @@ class EntryWriter:
 
     async def write_encoded(self, encoded: bytes, events: int) -> None:
         """Collect events in msgpack, without the header of an array; append the entry if it is complete."""
+        await self._collect(encoded, events)
+
+    async def _collect(self, encoded: bytes, events: int) -> None:
         self._encoded.append(encoded)
         self._events += events
         self._size += len(encoded)

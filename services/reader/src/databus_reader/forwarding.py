@@ -123,18 +123,19 @@ class Forwarding:
         return events
 
     async def _forward(self, decoded: Events) -> BinlogEvent | None:
-        """Send what a chunk has; return its last event, or None if that ends a usual transaction."""
+        """Send what a chunk has; return its last event, or None if that is one of a usual transaction."""
         if self._usual and not self._backfills.active:
             last = await self._forward_usual(self._usual, decoded)
         else:
-            chunk = list(decoded)
+            chunk = self._usual.release(decoded) if self._usual else list(decoded)
+            tables = self._usual.tables if self._usual else decoded.tables
             last = chunk[-1]
             if self._backfills.active:
                 for part in _transactions(chunk):
-                    await self._translate(part, decoded.tables)
+                    await self._translate(part, tables)
                     await self._insert()
             else:
-                await self._translate(chunk, decoded.tables)
+                await self._translate(chunk, tables)
         self._note_read(last)
         due = time.monotonic() - self._last_sent >= _POSITION_SECONDS
         if due and (heartbeat := self._translator.reached.take_heartbeat()):
@@ -149,17 +150,18 @@ class Forwarding:
         last: BinlogEvent | None = None
         usual.begin(decoded)
         while not usual.done:
-            if taken := usual.take(self._entries.room):
-                last = None
-                self._translator.rows += taken.rows
-                self._translator.transactions += taken.transactions
-                if taken.events:
-                    self._last_sent = time.monotonic()
-                    await self._entries.write_encoded(taken.encoded, taken.events)
-            else:
+            taken = usual.take(self._entries.room)
+            if taken is None and not usual.done:
                 events = usual.group()
                 last = events[-1]
-                await self._translate(events, decoded.tables)
+                await self._translate(events, usual.tables)
+                continue
+            last = None
+            if taken is not None and taken.events:
+                self._translator.rows += taken.rows
+                self._translator.transactions += taken.transactions
+                self._last_sent = time.monotonic()
+                await self._entries.write_encoded(taken.encoded, taken.events)
         return last
 
     def _note_read(self, last: BinlogEvent | None) -> None:
