@@ -24,9 +24,11 @@ class Executed:
     def add(self, gtid: str) -> None:
         """Add the GTID of a transaction; "" if it has none."""
         if gtid:
-            if self._gtids is None:
-                self._gtids = GtidSet.parse(self._flavor, "")
-            self._gtids.add(gtid)
+            self._collected().add(gtid)
+
+    def add_set(self, gtids: str) -> None:
+        """Add the GTIDs of several transactions, as a GTID set."""
+        self._collected().merge(gtids)
 
     def take(self, gtid: str = "") -> str:
         """Return the collected GTIDs and `gtid` as one GTID set to report, and forget them."""
@@ -50,6 +52,11 @@ class Executed:
         if self._gtids is not None:
             self._all.merge(str(self._gtids))
         return str(self._all)
+
+    def _collected(self) -> GtidSet:
+        if self._gtids is None:
+            self._gtids = GtidSet.parse(self._flavor, "")
+        return self._gtids
 
     def _merge(self) -> None:
         for gtids in self._reported:

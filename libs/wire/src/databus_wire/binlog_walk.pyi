@@ -13,8 +13,8 @@ class Executed(Protocol):
     def pending(self) -> bool:
         """Whether there are GTIDs that no event has reported yet."""
 
-    def add(self, gtid: str) -> None:
-        """Collect the GTID of a transaction without rows, for the next event that reports GTIDs."""
+    def add_set(self, gtids: str) -> None:
+        """Collect the GTIDs of transactions without rows, as a GTID set, for the next event that reports GTIDs."""
 
     def take(self, gtid: str) -> str:
         """Return what was collected and a transaction's own GTID as one GTID set, which an event reports."""

@@ -75,6 +75,7 @@ cdef class BinlogWalk:
     cdef dict tables  # fingerprint → what `table_of` has returned
     cdef bint pending  # as `executed.pending`
     cdef ExecutedGtids reported  # GTIDs that events have reported, and `executed` has not noted
+    cdef ExecutedGtids skipped  # GTIDs of transactions without rows that neither have events reported nor `executed` has
     cdef uint64_t ordinal  # of the last transaction with a Begin
     cdef Text last_file  # file of the last transaction's end
     cdef readonly Py_ssize_t events, transactions, rows
@@ -85,7 +86,7 @@ cdef class BinlogWalk:
     def __init__(self, *, bint mariadb, bint gtids, table_of, executed):
         self.mariadb, self.gtids = mariadb, gtids
         self.table_of, self.executed = table_of, executed
-        self.reported = ExecutedGtids()
+        self.reported, self.skipped = ExecutedGtids(), ExecutedGtids()
         self.tables, self.data, self.file = {}, b"", ""
 
     def __dealloc__(self):
@@ -121,6 +122,7 @@ cdef class BinlogWalk:
                 taken += 1
         finally:
             self.note_reported()
+            self.add_skipped()
         if not taken:
             return None
         self.file = self.last_file.data[:self.last_file.size].decode()
@@ -241,7 +243,7 @@ cdef class BinlogWalk:
         cdef uint64_t xid = read_uint(&self.cursor)
         cdef bytes executed
         if open.events:
-            if self.pending:
+            if self.pending or not self.skipped.is_empty():
                 executed = self.take_pending(open)
                 self.write_commit(event, open, text_of(executed), xid)
             elif self.gtids:
@@ -250,10 +252,8 @@ cdef class BinlogWalk:
             else:
                 self.write_commit(event, open, text_of(b""), xid)
             self.transactions += 1
-        elif self.gtids and open.gtid.size:
-            self.note_reported()
-            self.executed.add(open.gtid.data[:open.gtid.size].decode())
-            self.pending = True
+        elif self.gtids:
+            self.skipped.add(open.gtid)
         self.events += open.events
         self.rows += open.images
         self.has_rows = open.events > 0
@@ -298,7 +298,15 @@ cdef class BinlogWalk:
 
     cdef bytes take_pending(self, Transaction* open):
         """Return the GTIDs of earlier transactions without rows, and that of this one."""
+        cdef str executed
+        if not self.pending:
+            self.skipped.add(open.gtid)
+            if self.skipped.has_one_run():
+                executed = self.skipped.run_text()
+                self.reported.join(self.skipped)
+                return executed.encode()
         self.note_reported()
+        self.add_skipped()
         self.pending = False
         return self.executed.take(open.gtid.data[:open.gtid.size].decode() if self.gtids else "").encode()
 
@@ -306,6 +314,13 @@ cdef class BinlogWalk:
         """Hand the GTIDs over that events have reported."""
         for gtids in self.reported.take():
             self.executed.note(gtids)
+        return 0
+
+    cdef int add_skipped(self) except -1:
+        """Hand the GTIDs over that no event has reported."""
+        for gtids in self.skipped.take():
+            self.executed.add_set(gtids)
+            self.pending = True
         return 0
 
     # --- writing ------------------------------------------------------------------------------------------------------

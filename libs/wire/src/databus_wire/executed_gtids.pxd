@@ -12,4 +12,8 @@ cdef class ExecutedGtids:
     cdef int add(self, Text gtid) except -1
     cdef int add_set(self, Text gtids) except -1
     cdef list take(self)
+    cdef bint is_empty(self)
+    cdef bint has_one_run(self)
+    cdef int join(self, ExecutedGtids later) except -1
+    cdef str run_text(self)
     cdef int end_run(self) except -1

@@ -44,11 +44,32 @@ cdef class ExecutedGtids:
         sets, self.sets = self.sets, []
         return sets
 
-    cdef int end_run(self) except -1:
-        if self.prefix.data == NULL:
-            return 0
+    cdef bint is_empty(self):
+        return self.prefix.data == NULL and not self.sets
+
+    cdef bint has_one_run(self):
+        """Return whether all collected GTIDs are in one run."""
+        return self.prefix.data != NULL and not self.sets
+
+    cdef int join(self, ExecutedGtids later) except -1:
+        """Add the only run of `later`, which forgets it."""
+        cdef bint is_interval = later.prefix.data[later.prefix.size - 1] == b":"
+        if is_text(later.prefix, self.prefix.data, self.prefix.size) and (not is_interval or later.first == self.last + 1):
+            self.last = later.last
+        else:
+            self.end_run()
+            self.prefix, self.first, self.last = later.prefix, later.first, later.last
+        later.prefix = Text(NULL, 0)
+        return 0
+
+    cdef str run_text(self):
+        """Return the run as a GTID set."""
         prefix = PyBytes_FromStringAndSize(self.prefix.data, self.prefix.size).decode()
         is_interval = prefix.endswith(":") and self.first != self.last
-        self.sets.append(f"{prefix}{self.first}-{self.last}" if is_interval else f"{prefix}{self.last}")
-        self.prefix = Text(NULL, 0)
+        return f"{prefix}{self.first}-{self.last}" if is_interval else f"{prefix}{self.last}"
+
+    cdef int end_run(self) except -1:
+        if self.prefix.data != NULL:
+            self.sets.append(self.run_text())
+            self.prefix = Text(NULL, 0)
         return 0
