@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 
 import pytest
 import zstandard
@@ -139,38 +138,3 @@ async def test_small_pieces_are_gathered_except_in_semi_sync(wire, semi_sync):
     assert socket.reading.is_set() == semi_sync
     async with asyncio.timeout(5):
         await socket.reading.wait()
-
-
-class Clock:
-    """A stand-in for the event loop's clock and timers; a timer fires when the test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1.0
-        self.delays: list[float] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
-        self.delays.append(delay)
-        self.callback = callback
-
-    def fire(self) -> None:
-        self.now += self.delays[-1]
-        self.callback()
-
-
-async def test_pauses_become_longer_while_bytes_arrive_in_each_and_short_again_afterwards(wire):
-    socket, stream = stream_of()
-    stream._loop, stream._last_arrival = (clock := Clock()), 0.0
-    small, large = (wire.packet(b"\0" + wire.event(16, bytes(size))) for size in (8, 20_000))
-    receive(stream, wire.packet(b"\0" + wire.head()))
-    for data in (small, small, small, small, large):
-        receive(stream, data)
-        clock.fire()
-    assert clock.delays == [0.001, 0.002, 0.002, 0.002, 0.001]
-    clock.now += 0.0015
-    receive(stream, small)  # nothing had arrived during the last pause
-    assert socket.reading.is_set()
-    receive(stream, small)
-    assert clock.delays[5:] == [0.001]

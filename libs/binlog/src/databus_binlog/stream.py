@@ -11,11 +11,7 @@ from databus_binlog.errors import Disconnected
 from databus_binlog.events import Events
 
 BUFFER_SIZE = 1 << 18
-#: Small pieces that arrive within the first time are read together. While more of them arrive during each such pause,
-#: the next one is twice as long, up to the second time.
-GATHER_SECONDS, LONGEST_GATHER_SECONDS = 0.001, 0.002
-#: a piece of more bytes does not make the pause longer: the server would have to wait for room in the socket's buffer
-_SMALL_BYTES = 16 * 1024
+GATHER_SECONDS = 0.001  #: small pieces that arrive within this time are read together
 
 
 class EventStream(asyncio.BufferedProtocol):
@@ -41,8 +37,7 @@ class EventStream(asyncio.BufferedProtocol):
         self._watchdog = self._loop.call_later(silence, self._watch)
         self._reading = True
         self._full = False  # the consumer is far behind, or the decoder has more events to return
-        self._gathering = False  # reading is paused
-        self._gather_seconds = 0.0  # how long it was paused last; 0 if nothing arrived soon afterwards
+        self._gathering = False  # reading is paused until GATHER_SECONDS have passed
         self._lost = asyncio.Event()
         self._closed = False
 
@@ -82,17 +77,15 @@ class EventStream(asyncio.BufferedProtocol):
         else:
             self._transport.pause_reading()
 
-    def _gather(self, nbytes: int) -> None:
+    def _gather(self) -> None:
         """Let bytes gather for a moment: reading many small pieces costs more than decoding the events in them.
 
         Do nothing with semi-sync: the server's clients wait until their events are decoded.
         """
         if self._gathering or self._decoder.semi_sync:
             return
-        longest = LONGEST_GATHER_SECONDS if nbytes < _SMALL_BYTES else GATHER_SECONDS
-        self._gather_seconds = min(2 * self._gather_seconds or GATHER_SECONDS, longest)
         self._gathering = True
-        self._loop.call_later(self._gather_seconds, self._gathered)
+        self._loop.call_later(GATHER_SECONDS, self._gathered)
 
     def _gathered(self) -> None:
         self._gathering = False
@@ -133,9 +126,7 @@ class EventStream(asyncio.BufferedProtocol):
         """Decode what arrived. A part of a long event also counts as a sign of life."""
         now = self._loop.time()
         if nbytes < BUFFER_SIZE // 2 and now - self._last_arrival < GATHER_SECONDS:
-            self._gather(nbytes)
-        else:
-            self._gather_seconds = 0.0
+            self._gather()
         self._last_arrival = now
         self._decode(self._buffer, nbytes)
         self._wake()
