@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,38 +22,63 @@ from writer import Pace
 
 from devstack import Server, Stack
 
-RATE, SECONDS, CONNECTIONS = 2_000, 20, 4
+SECONDS, CONNECTIONS = 20, 4
 #: if the writer falls behind by more than this many seconds, the bench fails
 LATE = 0.2
 #: if the last rows arrive later than this many seconds after the planned end of writing, the bench fails
 TIMEOUT = 60
-#: goals: percentile → milliseconds
-GOALS = {50: 20, 99: 100}
+#: goals: transactions a second → percentile → milliseconds
+GOALS = {1_000: {50: 8, 99: 20}, 2_000: {50: 8, 99: 25}}
+#: goal: reader and publisher together, in percent of a processor, by transactions a second
+CPU_GOALS = {1_000: 20}
 #: returns the column `id` of each row in a message
 Ids = Callable[[bytes], list[int]]
 
 
-def latency(env: Environment, runs: int) -> list[Result]:
-    """Measure the time from the answer to a commit until a consumer with `read_committed` has the row."""
-    latencies: list[list[float]] = []  # seconds of each row, by run
-    cost: dict[str, list[float]] = {}  # µs CPU a transaction
+def latency(env: Environment, runs: int, rates: Sequence[int] = tuple(GOALS)) -> list[Result]:
+    """Measure the time from the answer to a commit until a consumer with `read_committed` has the row.
+
+    `rates` are in transactions a second, each with goals in GOALS.
+    """
     with database() as (server, mariadb), pipeline_of(server, env, "latest") as pipeline:
         pipeline.start_all("publisher", "reader")
         pids = {service: pipeline.pid(service) for service in ("reader", "publisher")} | env.pids | {"mariadb": mariadb}
-        pace = Pace(server.host, server.port, server.user, server.password, 0, RATE, SECONDS, CONNECTIONS)
         topic = f"{pipeline.name}.bench.t"
         create(env.kafka, topic)
-        asyncio.run(measure(replace(pace, seconds=5), env.kafka, topic))  # warms up services and servers
-        for run in track(range(1, runs + 1), "measuring latency", console=CONSOLE):
-            before = {name: cpu(pid) for name, pid in pids.items()}
-            latencies.append(asyncio.run(measure(replace(pace, first=run * RATE * SECONDS), env.kafka, topic)))
-            for name, pid in pids.items():
-                cost.setdefault(name, []).append((cpu(pid) - before[name]) / (RATE * SECONDS) * 1e6)
-    percentiles = {p: [statistics.quantiles(run, n=100)[p - 1] * 1000 for run in latencies] for p in GOALS}
-    return [
-        *(Result(f"latency: p{p}", "ms", percentiles[p], goal=goal, at_most=True) for p, goal in GOALS.items()),
-        *(Result(f"latency: {name}", "µs CPU/transaction", figures) for name, figures in cost.items()),
+        pace = Pace(server.host, server.port, server.user, server.password, 0, rates[0], 5, CONNECTIONS)
+        asyncio.run(measure(pace, env.kafka, topic))  # warms up services and servers
+        results, first = [], pace.rate * 5
+        for rate in rates:
+            pace = replace(pace, rate=rate, seconds=SECONDS)
+            results += _at_rate(pace, first, runs, pids, env.kafka, topic)
+            first += runs * rate * SECONDS
+        return results
+
+
+def _at_rate(pace: Pace, first: int, runs: int, pids: Mapping[str, int], kafka: Server, topic: str) -> Iterator[Result]:
+    """Measure `runs` times, with rows whose ids start at `first`."""
+    rows = pace.rate * SECONDS
+    latencies: list[list[float]] = []  # seconds of each row, by run
+    seconds: dict[str, list[float]] = {name: [] for name in pids}  # of CPU
+    load = []
+    for run in track(range(runs), f"measuring latency at {pace.rate:,}/s", console=CONSOLE):
+        load.append(os.getloadavg()[0])
+        before = {name: cpu(pid) for name, pid in pids.items()}
+        latencies.append(asyncio.run(measure(replace(pace, first=first + run * rows), kafka, topic)))
+        for name, pid in pids.items():
+            seconds[name].append(cpu(pid) - before[name])
+    name = f"latency at {pace.rate:,}/s"
+    for p, goal in GOALS[pace.rate].items():
+        figures = [statistics.quantiles(run, n=100)[p - 1] * 1000 for run in latencies]
+        yield Result(f"{name}: p{p}", "ms", figures, goal=goal, at_most=True)
+    both = [
+        (reader + publisher) / SECONDS * 100
+        for reader, publisher in zip(seconds["reader"], seconds["publisher"], strict=True)
     ]
+    yield Result(f"{name}: reader + publisher", "% of a CPU", both, goal=CPU_GOALS.get(pace.rate), at_most=True)
+    for process, figures in seconds.items():
+        yield Result(f"{name}: {process}", "µs CPU/transaction", [figure / rows * 1e6 for figure in figures])
+    yield Result(f"{name}: load average before a run", "processes", load)
 
 
 @contextmanager

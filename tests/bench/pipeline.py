@@ -21,7 +21,7 @@ from delivered import (
     wait_until_committed,
 )
 from environment import Environment, cpu, create, environment, pipeline_of, verify
-from latency import latency
+from latency import GOALS, latency
 from readers import Run, run_script
 from redis.asyncio import Redis
 from report import Result, report
@@ -66,6 +66,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--format", choices=[*IMAGES], default="databus", help="format of the messages")
     options.add_argument("--only", choices=(*WORKLOADS, "latency"), help="run only this part")
+    options.add_argument("--rate", type=int, choices=[*GOALS], nargs="+", default=[*GOALS], help="of latency, /s")
     chosen = options.parse_args()
     results = []
     with environment() as env:
@@ -73,7 +74,7 @@ def main() -> None:
             if chosen.only in (None, name):
                 results += speed(name, workload, chosen.scale, chosen.runs, env, chosen.format)
         if chosen.only == "latency" or (chosen.only is None and chosen.format == "databus"):
-            results += latency(env, chosen.runs)
+            results += latency(env, chosen.runs, chosen.rate)
     report("pipeline" if chosen.format == "databus" else f"pipeline-{chosen.format}", results)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
@@ -15,9 +16,11 @@ from databus_core.errors import GenerationLost, RedisUnavailable
 from databus_core.events import Heartbeat
 from databus_core.pipe import PublisherEnd, ReaderEnd, ReadTo
 from databus_core.progress import Progress
+from databus_core.redis_connection import connect_redis
 from databus_core.runtime import Health
+from databus_core.settings import Settings
 from databus_reader.entries import EntryWriter
-from devstack import Server
+from devstack import Server, Stack
 
 START = Progress(Position("0-1-7", "binlog.000002", 4711), 12, 1_700_000_000_000_000)
 
@@ -274,3 +277,18 @@ async def test_everything_but_appending_works_when_redis_has_no_memory_left(
             await publisher.trim()
     finally:
         await redis.config_set("maxmemory", 0)
+
+
+async def test_the_url_may_name_a_unix_socket(tmp_path: Path, pipeline: str) -> None:
+    stack, socket = Stack(tmp_path / "stack", own=True), tmp_path / "redis"
+    stack.start("redis", "--unixsocket", str(socket))
+    try:
+        settings = Settings.model_validate({"name": "shop", "redis": {"url": f"unix://{socket}?db=0"}})
+        async with connect_redis(settings.redis) as redis, asyncio.timeout(10):
+            publisher, reader = PublisherEnd(redis, pipeline), ReaderEnd(redis, pipeline)
+            await publisher.open(START)
+            assert await reader.claim() == START
+            await reader.append(b"one")
+            assert [entry.payload for entry in await publisher.take(count=9, block_ms=None)] == [b"one"]
+    finally:
+        stack.stop("redis")

@@ -5,7 +5,7 @@ The producer is a stand-in that can refuse records.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
@@ -35,15 +35,17 @@ from databus_core.events import (
     encode_events,
 )
 from databus_core.names import SEQUENCE_HEADER
+from databus_core.pipe import Entry
 from databus_core.progress import Progress
 from databus_core.settings import Settings
 from databus_core.settings.topic_claims import known_claims
 from databus_core.spans import Spans, Trace
 from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
+from databus_publisher import service
 from databus_publisher.batches import Limit
 from databus_publisher.publication import Publication
-from databus_publisher.service import _next_entries
+from databus_publisher.service import _next_entries, _publish_entries
 from databus_publisher.tracing import TracedEnd, TracedPublication
 from databus_wire.kafka_records import sequence_text
 
@@ -319,6 +321,73 @@ async def test_what_was_published_is_committed_if_the_reader_ends_the_generation
     with pytest.raises(GenerationLost):
         await _next_entries(publication, asyncio.create_task(end()))
     assert publication.committed.transaction == 2
+
+
+class Pipe:
+    """A stand-in for databus_core.pipe.PublisherEnd. A trim waits for `answer`."""
+
+    def __init__(self) -> None:
+        self.trims: list[int] = []
+        self.asked = asyncio.Event()
+        self.answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def trim(self, entries: Sequence[Entry] = ()) -> None:
+        self.trims.append(len(entries))
+        self.asked.set()
+        await self.answer
+
+
+async def started(publish: Any) -> tuple[Publication, Producer]:
+    """Return a publication that has committed its first position."""
+    publication, producer = publish("databus")
+    await add(publication, *START)
+    producer.commits.clear()
+    return publication, producer
+
+
+def entry_of(*events: Event) -> Entry:
+    return Entry(b"token", b"claim", 0, encode_events(list(events)))
+
+
+async def test_the_last_entries_are_trimmed_while_they_are_committed(publish):
+    publication, producer = await started(publish)
+    pipe: Any = Pipe()
+    publishing = asyncio.create_task(_publish_entries(pipe, publication, [entry_of(begin(1), ROW, COMMIT)], True))
+    await pipe.asked.wait()
+    assert producer.committing
+    assert producer.commits == []
+    pipe.answer.set_result(None)
+    await publishing
+    assert [progress.transaction for progress in producer.commits] == [1]
+    assert pipe.trims == [1]
+
+
+async def test_after_a_slow_commit_the_pipe_learns_the_size_of_entries_again(publish, monkeypatch):
+    monkeypatch.setattr(service, "_TRIMMED_SECONDS", -1)
+    publication, _ = await started(publish)
+    pipe: Any = Pipe()
+    pipe.answer.set_result(None)
+    await _publish_entries(pipe, publication, [entry_of(begin(1), ROW, COMMIT)], True)
+    assert pipe.trims == [1, 0]
+
+
+async def test_a_commit_is_finished_though_the_generation_ends_meanwhile(publish):
+    publication, producer = await started(publish)
+    pipe: Any = Pipe()
+    pipe.answer.set_exception(GenerationLost("the generation is gone"))
+    with pytest.raises(GenerationLost):
+        await _publish_entries(pipe, publication, [entry_of(begin(1), ROW, COMMIT)], True)
+    assert [progress.transaction for progress in producer.commits] == [1]
+    assert publication.committed.transaction == 1
+
+
+@pytest.mark.parametrize(("events", "drained"), [((begin(1), ROW, COMMIT), False), ((begin(1), ROW), True)])
+async def test_nothing_is_committed_while_more_entries_wait_or_a_transaction_is_open(publish, events, drained):
+    publication, producer = await started(publish)
+    pipe: Any = Pipe()
+    pipe.answer.set_result(None)
+    await _publish_entries(pipe, publication, [entry_of(*events)], drained)
+    assert (producer.commits, pipe.trims) == ([], [1])
 
 
 class Recorded(NamedTuple):

@@ -69,7 +69,7 @@ async def test_aiokafka_has_the_private_parts_that_the_publisher_uses() -> None:
     assert util.calc_crc32c(b"123456789") == 0xE3069283, "record_batch.py falls back to aiokafka's calc_crc32c"
     handler = inspect.getsource(sender.AddPartitionsToTxnHandler.handle_response)
     assert "return BACKOFF_OVERRIDE" in handler, "producer.py sets how long aiokafka waits for the markers"
-    assert sender.BACKOFF_OVERRIDE == producer._MARKER_SECONDS
+    assert sender.BACKOFF_OVERRIDE == producer._RETRY_SECONDS
     kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
     assert isinstance(kafka._sender, sender.Sender), STOP
     assert isinstance(kafka._message_accumulator, message_accumulator.MessageAccumulator), STOP

@@ -41,6 +41,8 @@ log = get_logger(__name__)
 
 _ENTRIES = 16
 _BLOCK_MS = 500
+#: how long what the pipe has learnt about the size of entries from a trim is used
+_TRIMMED_SECONDS = 0.02
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
@@ -159,15 +161,14 @@ async def _publish(
                 taking = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
             if entries:
                 last_entries = time.monotonic()
-                await uninterrupted(_step(pipe, publication, entries))
+                await uninterrupted(_publish_entries(pipe, publication, entries, drained))
             elif publication.in_transaction and time.monotonic() > last_entries + patience:
                 raise GenerationLost(
                     f"no data for {patience:g} s inside an open transaction: check that the reader is running; if "
                     "transactions take longer, raise publisher.transaction_timeout"
                 )
-            if drained and publication.committable and not publication.committing:
-                await uninterrupted(publication.commit())
-                await pipe.trim()  # the pipe learns how large the entries are that arrived during the commit
+            elif drained and publication.committable and not publication.committing:
+                await uninterrupted(_commit(pipe, publication, entries))
             if until_idle and drained and publication.ended:
                 return
             if drained:
@@ -209,10 +210,26 @@ async def _next_entries(
     return taken
 
 
-async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
+async def _publish_entries(pipe: PublisherEnd, publication: Publication, entries: list[Entry], drained: bool) -> None:
+    """Publish entries, and trim them. Commit if there are no more, and no source transaction is open."""
     for entry in entries:
         await publication.add(entry.payload)
-    await pipe.trim(entries)
+    if drained and publication.committable and not publication.committing:
+        await _commit(pipe, publication, entries)
+    else:
+        await pipe.trim(entries)
+
+
+async def _commit(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
+    """Commit; meanwhile trim these entries, which are published."""
+    await publication.start_commit()
+    trimmed = time.monotonic()
+    try:
+        await pipe.trim(entries)
+    finally:
+        await publication.finish_commit()
+    if time.monotonic() > trimmed + _TRIMMED_SECONDS:
+        await pipe.trim()  # the pipe learns how large the entries are that arrived meanwhile
 
 
 async def check(settings: Settings, _: Health) -> None:

@@ -27,7 +27,7 @@ class RedisSection(Section):
 
     # A URL may contain a password, so it is not shown.
     url: Annotated[str, Field(repr=False), AfterValidator(_require_redis_url)] = "redis://127.0.0.1:6379/0"
-    """Address of Redis 7 or newer; `rediss://` encrypts the connection. The URL may contain user name and password."""
+    """Address of Redis 7 or newer: `redis://` with user and password if needed, `rediss://` (TLS) or `unix://PATH`."""
     username: str = ""
     """User name of an ACL; by default Redis' user `default`."""
     password: SecretStr = SecretStr("")
