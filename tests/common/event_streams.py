@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from common.event_tables import values_of_tables
 from common.event_writer import EventWriter, Stream, Transaction
 
-#: transactions that are often usual; and what they and their neighbours consist of, apart from changes
-_KINDS = ["usual"] * 60 + ["empty", "chunk", "skipped", "decided", "schema"]
+#: transactions that are often ordinary; and what precedes or follows their changes
+_KINDS = ["ordinary"] * 60 + ["empty", "chunk", "skipped", "decided", "schema"]
 _CHANGES = ["insert", "update", "delete"] * 20 + ["alter", "truncate", "oversized"]
 _BETWEEN = [""] * 20 + ["heartbeat", "prepared", "decided"]
 _FAULTS = ["gap", "unknown table", "malformed", "commit outside", "rows outside", "second begin", "end inside"]

@@ -4,15 +4,17 @@ import asyncio
 import secrets
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from databus_core import names
 from databus_core.errors import FatalError, Fenced
 from databus_core.progress import Progress
 from databus_core.settings import Kafka, Settings
+from databus_core.settings.publisher import Compression
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
-from databus_publisher.batches import UNLIMITED
+from databus_publisher.batches import UNLIMITED, Limit
 from databus_publisher.producer import open_producer
 from databus_publisher.topics import open_topics
 from devstack import Server
@@ -82,3 +84,20 @@ async def test_a_progress_topic_that_the_publisher_created_is_accepted_later(set
         await producer.commit(Progress())
     async with open_topics(settings):
         pass
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+async def test_a_broker_accepts_compressed_batches_and_consumers_read_them(
+    settings: Settings, compression: Compression
+) -> None:
+    topic, records = settings.name, [Record(b"%d" % number, b"value " * 100) for number in range(2000)]
+    async with open_topics(settings) as topics, open_producer(settings) as producer:
+        await topics.ensure(topic)
+        producer.set_limit(topic, Limit(2**20, 2**18), compression)
+        for record in records:
+            await producer.send(Partition(topic, 0), record)
+        await producer.commit(Progress())
+    options = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+    async with AIOKafkaConsumer(topic, bootstrap_servers=settings.kafka.bootstrap_servers, **options) as consumer:
+        read = [await consumer.getone() for _ in records]
+    assert [(record.key, record.value) for record in read] == [record[:2] for record in records]

@@ -7,6 +7,7 @@ import msgspec
 from databus_core.errors import Fenced, KafkaUnavailable
 from databus_core.names import schema_topic
 from databus_core.progress import Progress
+from databus_core.settings.publisher import Compression
 from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Limit
@@ -113,8 +114,11 @@ class MemoryProducer:
         #: the progress of a commit that was started
         self.committing: Progress | None = None
 
-    def set_limit(self, topic: str, limit: Limit) -> None:
+    def set_limit(self, topic: str, limit: Limit, compression: Compression = "none") -> None:
         """Do nothing: records of any size are accepted."""
+
+    def open_batch(self, partition: Partition) -> None:
+        """Leave all transactions to the Python path."""
 
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
         return 0

@@ -38,6 +38,7 @@ from databus_core.names import SEQUENCE_HEADER
 from databus_core.pipe import Entry
 from databus_core.progress import Progress
 from databus_core.settings import Settings
+from databus_core.settings.publisher import Compression
 from databus_core.settings.topic_claims import known_claims
 from databus_core.spans import Spans, Trace
 from databus_messages.formats.base import KeyValueRecords, Record
@@ -74,7 +75,7 @@ class Producer:
         self.letters: list[tuple[DeadLetter, bytes | None]] = []
         self.letter_sequences: list[bytes] = []
 
-    def set_limit(self, topic: str, limit: Limit) -> None: ...
+    def set_limit(self, topic: str, limit: Limit, compression: Compression = "none") -> None: ...
 
     def limit(self, topic: str) -> Limit:
         return Limit(10)

@@ -12,6 +12,7 @@ from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
+from databus_core.settings.publisher import Compression
 from databus_messages.formats.base import Record
 from databus_publisher.batches import BATCH_BYTES
 from databus_publisher.record_batch import RecordBatch
@@ -68,6 +69,21 @@ def test_a_batch_has_the_same_bytes_as_aiokafkas(transactional: bool, headers: b
         ours._set_producer_state(*state)
         other.set_producer_state(*state)
         assert ours._build() == other.build()
+
+
+@pytest.mark.parametrize(("compression", "codec"), [("lz4", 3), ("zstd", 4)])
+def test_a_compressed_batch_has_the_same_records(compression: Compression, codec: int) -> None:
+    records = [Record(b"%d" % number, b"value " * 20) for number in range(100)]
+    batch = RecordBatch(BATCH_BYTES, transactional=True, compression=compression)
+    batch.extend(NOW_MS, *keys_values(*records))
+    for state in ((1, 2, 3), (1, 3, 0)):  # the second is that of a retry
+        batch._set_producer_state(*state)
+        built = bytes(batch._build())
+        read = DefaultRecordBatch(built)
+        assert read.validate_crc()
+        assert (read.compression_type, read.producer_id, read.producer_epoch, read.base_sequence) == (codec, *state)
+        assert [(record.key, record.value) for record in read] == [record[:2] for record in records]
+        assert len(built) < batch.size() / 4
 
 
 def test_a_batch_of_many_small_records_has_the_same_bytes_as_aiokafkas() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from databus_binlog import Position
 from databus_binlog import events as binlog
-from databus_changes.usual_transactions import Taken
+from databus_changes.fast_path import Taken
 from databus_core.errors import FatalError
 from databus_core.metrics import reader as metrics
 from databus_core.runtime import Health
@@ -149,11 +149,11 @@ async def run(
     until_idle: bool = False,
     follow: bool = True,
     log_end: Position | None = None,
-    usual: Any = None,
+    fast_path: Any = None,
 ) -> Parts:
     parts, source = Parts(), Source()
     of: Any = parts
-    forwarding = Forwarding(source, of, usual, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
+    forwarding = Forwarding(source, of, fast_path, of, of, of, of, Health(), 0, log_end)  # type: ignore[arg-type]
     task = asyncio.create_task(forwarding.run(until_idle=until_idle, follow=follow))
     await story(parts, source)
     if not (until_idle and follow):
@@ -191,6 +191,9 @@ class Halves:
     def release(self, chunk: Decoded) -> list[Any]:
         return list(chunk)
 
+    def rest(self) -> list[Any]:
+        return [event(14)]
+
     def begin(self, chunk: Decoded) -> None:
         self._rest, self._half = list(chunk), len(chunk) // 2
 
@@ -202,14 +205,14 @@ class Halves:
         if len(self._rest) <= self._half:
             return None
         taken = self._rest.pop(0)
-        return Taken(f"usual {taken.xid}".encode(), 1, 1, 1)
+        return Taken(f"fast {taken.xid}".encode(), 1, 1, 1)
 
     def group(self) -> list[Any]:
         group, self._rest = self._rest, []
         return group
 
 
-async def test_usual_transactions_pass_the_translator_and_nothing_does_while_a_backfill_runs() -> None:
+async def test_the_fast_path_passes_the_translator_except_while_a_backfill_runs_and_at_the_end() -> None:
     async def story(parts: Parts, source: Source) -> None:
         source.add(event(2), event(4), event(6), event(8))
         await turn()
@@ -218,8 +221,8 @@ async def test_usual_transactions_pass_the_translator_and_nothing_does_while_a_b
         await turn()
 
     before = metrics.ROWS._value.get()
-    parts = await run(story, usual=Halves())
-    assert parts.sent == [b"usual 2", b"usual 4", 6, 8, 10, 12]
+    parts = await run(story, fast_path=Halves())
+    assert parts.sent == [b"fast 2", b"fast 4", 6, 8, 10, 12, 14]
     assert metrics.ROWS._value.get() - before == 2
 
 

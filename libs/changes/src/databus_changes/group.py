@@ -57,7 +57,7 @@ class Group:
     def may_be_passed(self) -> bool:
         """Whether no group is open, and none of the next ones is to be skipped, left out or a reason to stop.
 
-        Then usual transactions need not be told to this class, except that the rows of some tables are left out.
+        Then ordinary transactions can take the fast path, apart from those with rows of tables that are left out.
         """
         if self.is_open or self.query is not None:
             return False

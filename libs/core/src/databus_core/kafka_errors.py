@@ -22,6 +22,7 @@ from aiokafka.errors import (
     SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
+    UnsupportedCodecError,
     UnsupportedSaslMechanismError,
 )
 from aiokafka.protocol.metadata import MetadataRequest
@@ -116,6 +117,8 @@ def translate(error: KafkaError) -> DatabusError:
         return FatalError(f"Kafka denies access: {error} (grant the account this right)")
     if isinstance(error, _REFUSALS):
         return FatalError(f"Kafka refuses the request: {error}")
+    if isinstance(error, UnsupportedCodecError):
+        return FatalError(f"the topic is compressed: {error} (install `aiokafka[lz4,zstd]`)")
     return KafkaUnavailable(f"Kafka is unavailable: {error} (check kafka.bootstrap_servers)")
 
 

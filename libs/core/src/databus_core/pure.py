@@ -1,4 +1,4 @@
-"""Whether the compiled paths of usual transactions are switched off: the Python beside them is their specification."""
+"""Whether the fast path in compiled code is switched off: the Python beside it is its specification."""
 
 import os
 

@@ -118,15 +118,12 @@ class EventEncoder:
         return [topic for topic in topics if topic not in self._partition_counts]
 
     @property
-    def has_usual_transactions(self) -> bool:
+    def has_fast_path(self) -> bool:
         """Whether `rows_writers` may be used: no heartbeat follows transactions, and all rows have the same order."""
         return not self._heartbeat_outputs and len({output.is_buffered for output in self._outputs}) < 2
 
     def rows_writers(self, fingerprint: str) -> tuple[RowsWriter, ...] | None:
-        """Return compiled writers of a table's rows, one for each route; None if a route has none.
-
-        Raises LookupError if the table has had no event yet: its routes are not known.
-        """
+        """Return a compiled writer for each route of a table in `routes`; None if a route has none."""
         writers = [route.rows_writer() for route in self.routes[fingerprint]]
         return None if None in writers else tuple(writer for writer in writers if writer is not None)
 

@@ -1,6 +1,6 @@
-"""Usual transactions, from the bytes of databus-binlog's decoder into the bytes of the pipe's events.
+"""Ordinary transactions, from the bytes of databus-binlog's decoder into the bytes of the pipe's events.
 
-What is usual is said in binlog_walk.pyx.
+Which ones is said in binlog_walk.pyx.
 """
 
 from collections.abc import Callable
@@ -53,20 +53,20 @@ class BinlogWalk:
         """Whether all events were passed."""
 
     def begin(self, data: bytes, kept: bytes) -> None:
-        """Begin with what `keep` returned before, and go on with the first event of `data`.
+        """Begin with what `keep` returned before, and continue with the first event of `data`.
 
         `data`: as in databus_binlog.events.Events. Raises MalformedEvents.
         """
 
     def take(self, ordinal: int, size: int) -> bytes | None:
-        """Take the next usual transactions, until their events have `size` bytes; return these events in msgpack.
+        """Take the next ordinary transactions, until their events have `size` bytes; return these events in msgpack.
 
-        `ordinal`: that of the last transaction with a Begin. Returns None if the next event begins no usual
+        `ordinal`: that of the last transaction with a Begin. Returns None if the next event begins no ordinary
         transaction that is complete. Raises MalformedEvents.
         """
 
     def keep(self, limit: int) -> bytes:
-        """Pass the rest of the data and return it, if `take` has found there the beginning of a usual transaction.
+        """Pass the rest of the data and return it, if `take` has found there the beginning of an ordinary transaction.
 
         Otherwise, or if it has more than `limit` bytes, passes nothing and returns b"".
         """

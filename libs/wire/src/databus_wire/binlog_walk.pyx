@@ -1,19 +1,19 @@
-"""Usual transactions, from the bytes of databus-binlog's decoder into the bytes of the pipe's events.
+"""Ordinary transactions, from the bytes of databus-binlog's decoder into the bytes of the pipe's events.
 
-A transaction is usual if it consists of these events of the binlog, all of them in the data:
+A transaction takes the fast path if it consists of these events of the binlog, all of them in the data:
 
     MySQL    Gtid  Query BEGIN  ([RowsQuery]  Rows)*  Xid
     MariaDB  Gtid  ([RowsQuery]  Rows)*  Xid
 
 with complete rows of tables that may be taken. It becomes `Begin RowsEvent… Commit`, in the bytes that
 `databus_core.events.encode_events` writes, or nothing if it has no rows. `databus_changes.translate` takes all others,
-and says what each field means: `tests/unit/changes/test_usual_transactions.py` compares both.
+and says what each field means: `tests/unit/changes/test_fast_path.py` compares both.
 
     take ─► take_one ─► read_opening                                  Gtid, BEGIN
                    └──► read_rest ─► take_rows ─► write_begin         Rows
                                └───► end ─► write_commit              Xid
 
-A transaction that turns out not to be usual is forgotten: the cursor and the output return to its beginning.
+A transaction that turns out not to be ordinary is forgotten: the cursor and the output return to its beginning.
 """
 
 cimport cython
@@ -70,7 +70,7 @@ cdef class BinlogWalk:
     cdef object table_of, executed
     cdef bytes data
     cdef Cursor cursor  # in `data`
-    cdef bint cut  # the transaction at the cursor is usual as far as the data has it
+    cdef bint cut  # the transaction at the cursor is ordinary as far as the data has it
     cdef Output out
     cdef dict tables  # fingerprint → what `table_of` has returned
     cdef bint pending  # as `executed.pending`
@@ -157,7 +157,7 @@ cdef class BinlogWalk:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     cdef bint take_one(self) except -1:
-        """Take the next transaction; return False, and change nothing, if it is not usual or not complete."""
+        """Take the next transaction; return False, and change nothing, if it is not ordinary or not complete."""
         cdef const uint8_t* at = self.cursor.at
         cdef size_t size = self.out.size
         cdef Transaction open

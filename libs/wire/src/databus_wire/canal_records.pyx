@@ -4,7 +4,7 @@ from databus_wire.json_rows cimport RowWriter
 from databus_wire.msgpack_events cimport Text
 from databus_wire.msgpack_rows cimport Cursor, read_array
 from databus_wire.output cimport Output, append, append_bytes, clear
-from databus_wire.rows_writer cimport UPDATE, Rows, RowsWriter, Transaction, images_of, written
+from databus_wire.rows_writer cimport UPDATE, Rows, RowsWriter, Transaction, images_of, require_actions, written
 from databus_wire.templates cimport Template
 
 
@@ -14,12 +14,16 @@ cdef class CanalWriter(RowsWriter):
     cdef object types  # `sqlType` as bytes, or a function that returns it for a row
 
     def __init__(self, RowWriter rows not None, tuple messages not None, types not None):
+        require_actions(messages)
         self.rows, self.messages, self.types = rows, messages, types
+
+    cdef int trim(self) except -1:
+        return clear(&self.rows.out)
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
         cdef Output* out = &self.rows.out
         cdef Text no_key = Text(NULL, 0)
-        if not self.choose_for_all(rows):
+        if not self.choose_for_all(rows) or not self.has_room(rows):
             return False
         before_data, before_old, before_types, rest = self.messages[<int> rows.action]
         clear(out)

@@ -6,7 +6,7 @@ from databus_wire.json_base64 cimport measure, write_rows
 from databus_wire.json_fast_path cimport put_integer
 from databus_wire.msgpack_events cimport Text, is_text
 from databus_wire.output cimport Output, append, append_bytes, clear, end_at, room
-from databus_wire.rows_writer cimport Rows, RowsWriter, Transaction, images_of, written
+from databus_wire.rows_writer cimport Rows, RowsWriter, Transaction, images_of, require_actions, written
 from libc.stdint cimport uint64_t
 
 
@@ -17,15 +17,19 @@ cdef class DatabusWriter(RowsWriter):
     cdef Output key, value
 
     def __init__(self, tuple heads not None, position_of not None):
+        require_actions(heads)
         self.heads, self.position_of = heads, position_of
 
     def __dealloc__(self):
         PyMem_Free(self.key.data)
         PyMem_Free(self.value.data)
 
+    cdef int trim(self) except -1:
+        return clear(&self.value)
+
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
         cdef Py_ssize_t size
-        if not self.choose_for_all(rows):
+        if not self.choose_for_all(rows) or not self.has_room(rows):
             return False
         size = measure(images_of(rows))
         self.write_key(transaction.file, rows.end)
@@ -38,8 +42,9 @@ cdef class DatabusWriter(RowsWriter):
 
     cdef int write_key(self, Text file, uint64_t end) except -1:
         if self.file is None or not is_text(file, PyBytes_AS_STRING(self.file), PyBytes_GET_SIZE(self.file)):
-            self.file = file.data[:file.size]
-            self.position = self.position_of(self.file.decode())
+            name = file.data[:file.size]
+            self.position = self.position_of(name.decode())
+            self.file = name
         self.key.size = 0
         append_bytes(&self.key, self.position)
         end_at(&self.key, put_integer(end, room(&self.key, 20)))

@@ -6,7 +6,7 @@ from databus_wire.json_rows cimport RowWriter
 from databus_wire.msgpack_events cimport Text
 from databus_wire.msgpack_rows cimport Cursor, read_array
 from databus_wire.output cimport Output, append, append_bytes, clear, end_at, room
-from databus_wire.rows_writer cimport DELETE, UPDATE, Rows, RowsWriter, Transaction, images_of, written
+from databus_wire.rows_writer cimport DELETE, UPDATE, Rows, RowsWriter, Transaction, images_of, require_actions, written
 from databus_wire.templates cimport Template
 from libc.stdint cimport int64_t
 
@@ -20,6 +20,7 @@ cdef class DebeziumWriter(RowsWriter):
     cdef Output key, middle, tail
 
     def __init__(self, RowWriter images not None, key, tuple envelopes not None, bint tombstones):
+        require_actions(envelopes)
         self.images = images
         if key is not None:
             self.key_columns, self.key_head, self.key_tail = key
@@ -29,6 +30,9 @@ cdef class DebeziumWriter(RowsWriter):
         PyMem_Free(self.key.data)
         PyMem_Free(self.middle.data)
         PyMem_Free(self.tail.data)
+
+    cdef int trim(self) except -1:
+        return clear(&self.images.out)
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
         cdef Cursor images = images_of(rows)

@@ -1,4 +1,4 @@
-"""Publishes the usual transactions of an entry of the pipe, without Python objects for their events."""
+"""Publishes the ordinary transactions of an entry of the pipe, without Python objects for their events."""
 
 from collections.abc import Callable
 from typing import Any, final
@@ -34,11 +34,11 @@ class EntryWalk:
         after: int,
         now_ns: int,
     ) -> int:
-        """Publish the usual transactions that come next. Return how many; 0 if the next one is not usual.
+        """Publish the ordinary transactions that come next. Return how many; 0 if the next one is not ordinary.
 
-        writers: by the fingerprint of a table, a writer for each of its routes; None: its rows are not usual.
+        writers: by the fingerprint of a table, a writer for each of its routes; None: its rows are not ordinary.
         find: called with a fingerprint that `writers` lacks; may add it.
-        open_batch: returns the open batch of a writer's partition; None: there is none, so its rows are not usual yet.
+        open_batch: returns the open batch of a writer's partition; None: there is none yet.
         after: ordinal of the transaction before.
         now_ns: time of encoding, in ns since the epoch.
 

@@ -1,7 +1,7 @@
-"""Publishes the usual transactions of an entry of the pipe: from msgpack into Kafka's batches, without Python objects.
+"""Publishes the ordinary transactions of an entry of the pipe: from msgpack into Kafka's batches, without Python objects.
 
-A transaction is usual if the entry has all of it, and it consists of `Begin`, `RowsEvent`s whose tables have a
-`RowsWriter` for each route, and `Commit` (databus_core.events). Everything else stays to the caller. A transaction is
+A transaction takes the fast path if the entry has all of it, and it consists of `Begin`, `RowsEvent`s whose tables have a
+`RowsWriter` for each route, and `Commit` (databus_core.events). All else is left to the caller. A transaction is
 read before the first record is written, because some formats need to know its end, and it is published as a whole or
 not at all: if a batch has no room, its records are removed again.
 """
@@ -10,11 +10,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.ref cimport PyObject
 from databus_wire.executed_gtids cimport ExecutedGtids
 from databus_wire.msgpack_events cimport (
-    NIL_FIELD, Text, is_text, put_big_endian, read_bool, read_fields, read_raw, read_text, read_uint,
+    EventHead, Text, is_text, put_big_endian, read_bool, read_fields, read_raw, read_text, read_uint,
 )
 from databus_wire.msgpack_rows cimport Cursor, read_array
 from databus_wire.rows_writer cimport DELETE, INSERT, UPDATE, OpenBatches, Rows, RowsWriter, Transaction
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 cdef enum Tag:  # of the events' classes, and the number of elements of their arrays, with the tag
@@ -72,7 +73,8 @@ cdef class EntryWalk:
         cdef const uint8_t* start = self.cursor.at
         cdef Cursor next
         cdef Py_ssize_t count = 0
-        cdef char head[5]
+        cdef bytes group
+        cdef char* o
         while self.left:
             next = self.cursor
             if count and read_fields(&next) and read_uint(&next) == Tag.BEGIN:
@@ -80,9 +82,11 @@ cdef class EntryWalk:
             read_raw(&self.cursor)
             self.left -= 1
             count += 1
-        head[0] = <char> 0xDD  # an array whose length follows in four bytes
-        put_big_endian(head + 1, count, 4)
-        return head[:5] + start[:self.cursor.at - start]
+        group = PyBytes_FromStringAndSize(NULL, 5 + self.cursor.at - start)
+        o = PyBytes_AS_STRING(group)
+        o[0] = <char> EventHead.ARRAY32_FIELD
+        memcpy(put_big_endian(o + 1, count, 4), start, self.cursor.at - start)
+        return group
 
     def publish(self, dict writers not None, find not None, open_batch not None, int64_t after, int64_t now_ns):
         """See entry_walk.pyi."""
@@ -98,26 +102,23 @@ cdef class EntryWalk:
                     break
                 self.cursor = next
                 self.left -= events
-                self.pass_transaction()
+                self.transaction, self.time_us = self.current.ordinal, self.current.time_us
+                self.end_file, self.end = self.commit_file, self.commit_end
                 count += 1
         finally:
             self.open.release()
         return count
 
-    cdef int pass_transaction(self) except -1:
-        """Take over the end of the transaction that was published."""
-        self.transaction, self.time_us = self.current.ordinal, self.current.time_us
+    cdef int add_executed(self) except -1:
+        """Take over the GTIDs of the transaction that was written."""
         if is_text(self.commit_gtids, self.current.gtid.data, self.current.gtid.size):
-            self.executed.add(self.commit_gtids)
-        else:
-            self.executed.add_set(self.commit_gtids)
-        self.end_file, self.end = self.commit_file, self.commit_end
-        return 0
+            return self.executed.add(self.commit_gtids)
+        return self.executed.add_set(self.commit_gtids)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t read(self, Cursor* cursor, dict writers, object find) except -1:
-        """Read a transaction; return the number of its events, 0 if it is not a usual one."""
+        """Read a transaction; return the number of its events, 0 if it is not an ordinary one."""
         cdef Py_ssize_t index, elements
         cdef uint64_t tag
         self.events.clear()
@@ -175,7 +176,7 @@ cdef class EntryWalk:
     cdef int read_commit(self, Cursor* cursor) except -1:
         self.commit_gtids, self.commit_file = read_text(cursor), read_text(cursor)
         self.commit_end = read_uint(cursor)
-        self.current.has_xid = cursor.at[0] != NIL_FIELD
+        self.current.has_xid = cursor.at[0] != EventHead.NIL_FIELD
         self.current.xid = 0
         if self.current.has_xid:
             self.current.xid = read_uint(cursor)
@@ -194,6 +195,7 @@ cdef class EntryWalk:
             for i in range(self.events.size()):
                 if not self.write_rows(&self.events[i]):
                     return False
+            self.add_executed()
             is_written = True
         finally:
             if not is_written:

@@ -6,7 +6,7 @@ from databus_wire.json_rows cimport RowWriter
 from databus_wire.msgpack_events cimport Text
 from databus_wire.msgpack_rows cimport Cursor, read_array
 from databus_wire.output cimport Output, append, append_bytes, clear, end_at, room
-from databus_wire.rows_writer cimport UPDATE, Rows, RowsWriter, Transaction, images_of, written
+from databus_wire.rows_writer cimport UPDATE, Rows, RowsWriter, Transaction, images_of, require_actions, written
 from databus_wire.templates cimport Template
 from libc.stdint cimport int64_t
 
@@ -26,6 +26,11 @@ cdef class MaxwellWriter(RowsWriter):
         tuple key_columns not None, tuple key_parts not None, key_of, *, bint marks_commit, bint numbers_rows,
         bint nulls, bint repeats_key
     ):
+        require_actions(heads)
+        if key_of is None and len(key_parts) != len(key_columns) + 1:
+            raise ValueError("there must be a part of the key before, between and after its columns")
+        for column in key_columns:
+            row.require_column(column)
         self.row, self.heads, self.origin, self.data = row, heads, origin, data
         self.key_columns, self.key_parts, self.key_of = key_columns, key_parts, key_of
         self.marks_commit, self.numbers_rows = marks_commit, numbers_rows
@@ -36,6 +41,9 @@ cdef class MaxwellWriter(RowsWriter):
         PyMem_Free(self.head.data)
         PyMem_Free(self.position.data)
         PyMem_Free(self.key_values.data)
+
+    cdef int trim(self) except -1:
+        return clear(&self.row.out)
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
         cdef Cursor images = images_of(rows)

@@ -23,11 +23,12 @@ cdef class RowPartitions:
         cdef Py_ssize_t width = read_array(&row), column
         cdef uint32_t crc = CRC32_INITIAL
         cdef bint is_first = True
+        cdef Value* values
         if width > self.width:
-            self.values = <Value*> PyMem_Realloc(self.values, width * sizeof(Value))
-            if self.values == NULL:
+            values = <Value*> PyMem_Realloc(self.values, width * sizeof(Value))
+            if values == NULL:
                 raise MemoryError
-            self.width = width
+            self.values, self.width = values, width
         read_packed(rows, self.values, width)
         for column in self.key:
             if column >= width:

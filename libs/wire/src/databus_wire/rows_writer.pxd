@@ -68,8 +68,10 @@ cdef class RowsWriter:
     cdef Cursor keys  # where the key of the next row is
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1
+    cdef int trim(self) except -1
     cdef int begin(self, const Rows* rows) except -1
     cdef bint choose(self, const Rows* rows) except -1
+    cdef bint has_room(self, const Rows* rows) noexcept
     cdef bint choose_for_all(self, const Rows* rows) except -1
     cdef bint use(self, Py_ssize_t partition) except -1
     cdef bint pack(self, const Transaction* transaction, Text key, Text value, int64_t row) except -1
@@ -82,3 +84,10 @@ cdef inline Cursor images_of(const Rows* rows) noexcept:
 
 cdef inline Text written(const Output* out) noexcept:
     return Text(out.data, out.size)
+
+
+cdef inline int require_actions(tuple parts) except -1:
+    """Raise ValueError unless there is a part for each `Action`."""
+    if len(parts) != 3:
+        raise ValueError("an insert, an update and a delete must each have a part")
+    return 0

@@ -1,4 +1,4 @@
-"""Writers of the records of rows events, without Python objects for usual rows."""
+"""Writers of the records of rows events, without Python objects for ordinary rows."""
 
 class Counter:
     """Counts the rows of the open transaction that one output publishes."""

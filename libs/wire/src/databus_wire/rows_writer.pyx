@@ -1,4 +1,4 @@
-"""Writers of the records of rows events. A format that has one need not make Python objects for usual rows."""
+"""Writers of the records of rows events. A format that has one need not make Python objects for ordinary rows."""
 
 from databus_wire.msgpack_rows cimport read_array
 
@@ -38,6 +38,7 @@ cdef class OpenBatches:
         """Forget all batches: a writer that is not used for a long time must not keep one that was sent."""
         for writer in self.writers:
             (<RowsWriter> writer).batch = (<RowsWriter> writer).batches = None
+            (<RowsWriter> writer).trim()
         self.writers.clear()
         self.touched.clear()
         return 0
@@ -51,6 +52,10 @@ cdef class RowsWriter:
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
         """Write the records of an event; return False if they have no room, or are left to the Python path."""
+        raise NotImplementedError
+
+    cdef int trim(self) except -1:
+        """Release memory that only a large row needs."""
         raise NotImplementedError
 
     cdef int begin(self, const Rows* rows) except -1:
@@ -68,6 +73,10 @@ cdef class RowsWriter:
         if rows.action == UPDATE and self.chooser.next(&self.keys) != partition:
             return False
         return self.use(partition)
+
+    cdef bint has_room(self, const Rows* rows) noexcept:
+        """Return False if the rows cannot fit into the batch: the message of an event is larger than its rows."""
+        return self.batch.used + rows.packed.size < self.batch.limit
 
     cdef bint choose_for_all(self, const Rows* rows) except -1:
         """Choose the partition of all rows. Return False if they have several, or where `choose` does."""

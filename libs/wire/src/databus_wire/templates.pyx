@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 
 cdef class Template:
-    def __init__(self, parts):
+    def __cinit__(self, parts):
         self.owned = tuple(parts)
         for part in self.owned:
             if isinstance(part, bytes):

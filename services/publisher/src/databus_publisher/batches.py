@@ -15,6 +15,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import IllegalOperation, MessageSizeTooLargeError, RecordListTooLargeError
 
 from databus_core.errors import KafkaUnavailable, RecordTooLarge
+from databus_core.settings.publisher import Compression
 from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.record_batch import RecordBatch
@@ -54,6 +55,8 @@ class Batches:
         #: whether batches are sent in Kafka transactions
         self.transactional = transactional
         self._limits: dict[str, Limit] = {}
+        #: topics whose records are compressed
+        self._compression: dict[str, Compression] = {}
         self._filling: dict[Partition, RecordBatch] = {}
         self._in_flight: dict[asyncio.Future[object], int] = {}
         self._in_flight_bytes = 0
@@ -61,12 +64,16 @@ class Batches:
         #: records sent, by topic
         self._records: Counter[str] = Counter()
 
-    def set_limit(self, topic: str, limit: Limit) -> None:
-        """Set a topic's limit. It has to be set before the first record."""
-        self._limits[topic] = limit
+    def set_limit(self, topic: str, limit: Limit, compression: Compression = "none") -> None:
+        """Set a topic's limit, and the compression of its records. It has to be set before the first record."""
+        self._limits[topic], self._compression[topic] = limit, compression
         # While it connects, aiokafka learns the leaders of all topics. With the next topic that it asks for, it forgets
         # those that it was not told to track, and batches that are on their way to them would wait for ever.
         self._kafka.client.add_topic(topic)
+
+    def raise_limit(self, topic: str, limit: Limit) -> None:
+        """Set another limit for a topic, from its next batch on."""
+        self._limits[topic] = limit
 
     def limit(self, topic: str) -> Limit:
         """Return a topic's limit."""
@@ -99,7 +106,8 @@ class Batches:
         limit = self._limits[partition.topic]
         if value and len(value) >= limit.record:
             return False
-        batch = RecordBatch(min(limit), transactional=self.transactional)
+        compression = self._compression[partition.topic]
+        batch = RecordBatch(min(limit), transactional=self.transactional, compression=compression)
         batch.append(time_ms, key, value, headers)  # a batch always accepts its first record
         if batch.size() > limit.record:
             return False

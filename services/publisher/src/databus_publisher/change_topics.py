@@ -18,6 +18,7 @@ class ChangeTopics:
 
     def __init__(self, settings: Publisher, producer: Producer, topics: Topics, claims: TopicClaims) -> None:
         self._wanted = settings.partitions
+        self._compression = settings.compression
         self._producer = producer
         self._topics = topics
         self._claims = claims
@@ -38,7 +39,7 @@ class ChangeTopics:
         if wanted and existing < wanted:
             text = f"{topic} has {existing} partitions, fewer than publisher.partitions={wanted}"
             log.warning(LogEvent.PARTITIONS_MISSING, text, topic=topic, partitions=existing)
-        self._producer.set_limit(topic, await self._topics.limit(topic))
+        self._producer.set_limit(topic, await self._topics.limit(topic), self._compression)
         return min(existing, wanted or existing)
 
     async def _ensure(self, topic: str) -> bool:

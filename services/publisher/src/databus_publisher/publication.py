@@ -45,12 +45,12 @@ from databus_messages.formats.base import MessageSource
 from databus_messages.outputs import plan_outputs
 from databus_publisher.change_topics import ChangeTopics
 from databus_publisher.dead_letters import DeadLetters
+from databus_publisher.fast_path import FastPath
 from databus_publisher.producer import Producer
 from databus_publisher.schema_history import SchemaHistoryWriter
 from databus_publisher.sender import Sender
 from databus_publisher.table_states import TableStateWriter, Unpublishable
 from databus_publisher.topics import Topics
-from databus_publisher.usual_transactions import UsualTransactions
 from databus_wire.entry_walk import EntryWalk
 
 log = get_logger(__name__)
@@ -89,7 +89,7 @@ class Publication:
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
         self._tracker = ProgressTracker(progress)
         #: None until then
-        self._usual: UsualTransactions | None = None
+        self._fast_path: FastPath | None = None
         #: the latest transaction
         self._begin: Begin | None = None
         #: progress of the last commit that has ended
@@ -138,14 +138,24 @@ class Publication:
         sending the next records has failed.
         """
         self._size += len(payload)
-        entry = EntryWalk(payload)
-        while not entry.done:
-            if self._usual and not self.in_transaction and self._usual.publish(entry):
-                await self._commit_if_due()
-            for event in decode_events(entry.take_group()):
-                await self._add(event)
+        if self._fast_path is None or self._fast_path.is_off:
+            await self._add_all(payload)
+        else:
+            await self._add_some(EntryWalk(payload), self._fast_path)
         self._added += 1
         await self._producer.limit_memory()
+
+    async def _add_some(self, entry: EntryWalk, fast_path: FastPath) -> None:
+        """Publish ordinary transactions in compiled code, and all others here."""
+        while not entry.done:
+            if not self.in_transaction and fast_path.publish(entry):
+                await self._commit_if_due()
+            if not entry.done:
+                await self._add_all(entry.take_group())
+
+    async def _add_all(self, events: bytes) -> None:
+        for event in decode_events(events):
+            await self._add(event)
 
     async def _add(self, event: Event) -> None:
         match event:
@@ -314,7 +324,7 @@ class Publication:
                 await self._topics.ensure(topic, partitions=1)
                 self._producer.set_limit(topic, await self._topics.limit(topic))
             await asyncio.to_thread(self._encoder.open)
-        self._usual = UsualTransactions(self._encoder, self._producer, self._tracker)
+        self._fast_path = FastPath(self._encoder, self._producer, self._tracker)
         if self.committed.position is None:
             await self._commit_first_position(event)
         else:

@@ -107,7 +107,7 @@ class Sender:
         if await self._producer.send(partition, record):
             return
         if limit := await self._topics.raised_limit(partition.topic):
-            self._producer.set_limit(partition.topic, limit)
+            self._producer.raise_limit(partition.topic, limit)
             if await self._producer.send(partition, record):
                 return
         limit = self._producer.limit(partition.topic)

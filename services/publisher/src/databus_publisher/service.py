@@ -41,7 +41,7 @@ log = get_logger(__name__)
 
 _ENTRIES = 16
 _BLOCK_MS = 500
-#: how long what the pipe has learnt about the size of entries from a trim is used
+#: a trim says how large the entries in the stream are; after this time, others may have arrived
 _TRIMMED_SECONDS = 0.02
 
 
@@ -221,7 +221,7 @@ async def _publish_entries(pipe: PublisherEnd, publication: Publication, entries
 
 
 async def _commit(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
-    """Commit; meanwhile trim these entries, which are published."""
+    """Commit; meanwhile trim these entries, which are published. With `at_least_once`, trim them after the commit."""
     await publication.start_commit()
     trimmed = time.monotonic()
     try:

@@ -10,8 +10,8 @@ from databus_binlog import Event as BinlogEvent
 from databus_binlog import Events, Position, TableMap
 from databus_binlog import events as binlog
 from databus_binlog.session import Stream
+from databus_changes.fast_path import FastPath
 from databus_changes.translate import Translator
-from databus_changes.usual_transactions import UsualTransactions
 from databus_core.errors import FatalError
 from databus_core.events import Event
 from databus_core.metrics import reader as metrics
@@ -39,7 +39,7 @@ class Forwarding:
         self,
         stream: Stream,
         translator: Translator,
-        usual: UsualTransactions | None,
+        fast_path: FastPath | None,
         backfills: Backfills,
         cascades: CascadeLoads,
         entries: EntryWriter,
@@ -48,13 +48,13 @@ class Forwarding:
         ahead_us: int,
         log_end: Position | None,
     ) -> None:
-        """`usual`: takes usual transactions past the translator; None: each event is an object.
+        """`fast_path`: takes ordinary transactions past the translator; None: each event is an object.
 
         `ahead_us`: how far the server's clock is ahead of ours. `log_end`: a position before which it may skip.
         """
         self._stream = stream
         self._translator = translator
-        self._usual = usual
+        self._fast_path = fast_path
         self._backfills = backfills
         self._cascades = cascades
         self._entries = entries
@@ -94,7 +94,8 @@ class Forwarding:
                 if until_idle and follow and is_idle and not self._backfills.unfinished:
                     return
         except StopAsyncIteration:
-            return
+            if self._fast_path and (rest := self._fast_path.rest()):  # a transaction without its end, which is lost
+                await self._translate(rest, self._fast_path.tables)
         finally:
             if self._arriving:
                 self._arriving.cancel()
@@ -123,12 +124,12 @@ class Forwarding:
         return events
 
     async def _forward(self, decoded: Events) -> BinlogEvent | None:
-        """Send what a chunk has; return its last event, or None if that is one of a usual transaction."""
-        if self._usual and not self._backfills.active:
-            last = await self._forward_usual(self._usual, decoded)
+        """Send what a chunk has; return its last event, or None if that is one of an ordinary transaction."""
+        if self._fast_path and not self._backfills.active:
+            last = await self._forward_fast(self._fast_path, decoded)
         else:
-            chunk = self._usual.release(decoded) if self._usual else list(decoded)
-            tables = self._usual.tables if self._usual else decoded.tables
+            chunk = self._fast_path.release(decoded) if self._fast_path else list(decoded)
+            tables = self._fast_path.tables if self._fast_path else decoded.tables
             last = chunk[-1]
             if self._backfills.active:
                 for part in _transactions(chunk):
@@ -145,16 +146,16 @@ class Forwarding:
             await self._entries.flush()
         return last
 
-    async def _forward_usual(self, usual: UsualTransactions, decoded: Events) -> BinlogEvent | None:
-        """Send usual transactions as they are, and translate the other groups."""
+    async def _forward_fast(self, fast_path: FastPath, decoded: Events) -> BinlogEvent | None:
+        """Send ordinary transactions as they are, and translate the other groups."""
         last: BinlogEvent | None = None
-        usual.begin(decoded)
-        while not usual.done:
-            taken = usual.take(self._entries.room)
-            if taken is None and not usual.done:
-                events = usual.group()
+        fast_path.begin(decoded)
+        while not fast_path.done:
+            taken = fast_path.take(self._entries.room)
+            if taken is None and not fast_path.done:
+                events = fast_path.group()
                 last = events[-1]
-                await self._translate(events, usual.tables)
+                await self._translate(events, fast_path.tables)
                 continue
             last = None
             if taken is not None and taken.events:
@@ -186,7 +187,7 @@ class Forwarding:
         translator.rows = translator.transactions = 0
         if last is not None:
             metrics.BINLOG_OFFSET.set(last.end)
-        elif place is not None:  # the end of a usual transaction
+        elif place is not None:  # the end of an ordinary transaction
             metrics.BINLOG_OFFSET.set(place[1])
 
     async def _translate(self, events: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:

@@ -5,10 +5,10 @@ import time
 from databus_changes.cascades import warn_of_cascades
 from databus_changes.catalog import read_table
 from databus_changes.ddl.dialect import dialect_of
+from databus_changes.fast_path import FastPath
 from databus_changes.prepared import PreparedTransactions
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
-from databus_changes.usual_transactions import UsualTransactions
 from databus_core.errors import FatalError, GenerationLost, SourceUnavailable
 from databus_core.events import End, Start, Table, first_names, full_name
 from databus_core.kafka_table_states import read_states
@@ -116,7 +116,7 @@ async def read_generation(
         parking.follow(backfills.look)
         cascades = CascadeLoads(settings, connection.host, states, tables, parking.pauses, backfills.look)
         await cascades.begin(session)
-        path = UsualTransactions(translator, server.flavor, tracker, gtids=connection.gtids, needed=cascades.concerns)
+        path = FastPath(translator, server.flavor, tracker, gtids=connection.gtids, needed=cascades.concerns)
         # Backfills need a stream that goes on behind the log's end.
         follow = not until_idle or backfills.unfinished
         stream = await open_binlog(

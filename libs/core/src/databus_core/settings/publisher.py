@@ -10,6 +10,9 @@ from databus_core.settings.services import Election
 from databus_core.settings.topics import TopicTemplate
 from databus_core.settings.values import Duration, HostPort, Section, StorageUrl, TopicSetting
 
+#: codecs of record batches; Kafka has others, which are slower or compress less
+Compression = Literal["none", "lz4", "zstd"]
+
 #: options with which a format publishes the statements that changed rows
 _STATEMENT_OPTIONS = ("include_query", "output_row_query")
 
@@ -47,6 +50,8 @@ class Publisher(Section):
     """Replication factor of topics that the publisher creates; -1 is the broker's default."""
     topic_settings: dict[str, TopicSetting] = {}
     """Kafka settings of topics that the publisher creates, as in `{retention.ms: 1000}`; other topics keep theirs."""
+    compression: Compression = "none"
+    """Compression of the records in the topics of changes; it takes more CPU time than all else in the publisher."""
     transaction_timeout: Duration = 15 * 60.0
     """How long publishing a source transaction may take; the broker's `transaction.max.timeout.ms` must allow it."""
     oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"

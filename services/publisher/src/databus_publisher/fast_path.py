@@ -1,4 +1,4 @@
-"""Publishes usual transactions with compiled code, straight from an entry into Kafka's batches (ADR 39).
+"""Publishes ordinary transactions with compiled code, straight from an entry into Kafka's batches (ADR 39).
 
 The Python path is the specification: whatever the compiled code leaves, or cannot encode, goes through `Publication`.
 """
@@ -12,27 +12,28 @@ from databus_core.pure import is_pure
 from databus_messages.encoder import EventEncoder
 from databus_publisher.producer import Producer
 from databus_wire.entry_walk import EntryWalk
+from databus_wire.errors import MalformedEvents
 from databus_wire.rows_writer import RowsWriter
 
 
-class UsualTransactions:
-    """Publishes the usual transactions of one generation."""
+class FastPath:
+    """Publishes the ordinary transactions of one generation."""
 
     def __init__(self, encoder: EventEncoder, producer: Producer, tracker: ProgressTracker) -> None:
         self._encoder = encoder
         self._producer = producer
         self._tracker = tracker
-        self._is_off = is_pure() or not encoder.has_usual_transactions
-        #: fingerprint of a table → a writer for each of its routes; None: its rows are not usual
+        #: whether no transaction takes it
+        self.is_off = is_pure() or not encoder.has_fast_path
+        #: fingerprint of a table → a writer for each of its routes; None: its rows are not ordinary
         self._writers: dict[bytes, tuple[RowsWriter, ...] | None] = {}
 
     def publish(self, entry: EntryWalk) -> bool:
-        """Publish the usual transactions that come next in an entry. Return whether there were any."""
-        if self._is_off:
-            return False
+        """Publish the ordinary transactions that come next in an entry. Return whether there were any."""
         before = self._tracker.transaction
         try:
-            with suppress(PoisonError, ValueError, LookupError):  # raised again, with a cause, by the Python path
+            # The Python path raises these again, with a cause, or reads what another version has written.
+            with suppress(PoisonError, ValueError, LookupError, MalformedEvents):
                 entry.publish(self._writers, self._find, self._producer.open_batch, before, time.time_ns())
         finally:  # after any error: a shutdown commits what was written, and the progress that it reaches
             is_published = entry.transaction != before
@@ -46,5 +47,5 @@ class UsualTransactions:
         self._encoder.pass_transactions(entry.transaction)
 
     def _find(self, fingerprint: bytes) -> None:
-        with suppress(LookupError):  # the table has had no event yet
-            self._writers[fingerprint] = self._encoder.rows_writers(fingerprint.decode())
+        if (table := fingerprint.decode()) in self._encoder.routes:  # the table has had an event
+            self._writers[fingerprint] = self._encoder.rows_writers(table)

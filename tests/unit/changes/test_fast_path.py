@@ -1,4 +1,4 @@
-"""Usual transactions in compiled code: the same bytes as by the translator, whatever comes between them."""
+"""Ordinary transactions in compiled code: the same bytes as by the translator, whatever comes between them."""
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from databus_binlog import AnyEvent, Decoder, Flavor, Heartbeat, TableMap, Xid, read_file
 from databus_binlog.events import Events, Rows, encode_event
+from databus_changes.fast_path import FastPath
 from databus_changes.tables import TableName
-from databus_changes.usual_transactions import UsualTransactions
 from databus_core.errors import FatalError
 from databus_core.events import Begin, Commit, Event, RowsEvent, StateRecord, decode_events
 from databus_core.settings import Source
@@ -24,10 +24,10 @@ from unit.changes.test_parked import Aside
 GOLDEN = Path(__file__).parents[2] / "golden"
 _encode = msgspec.msgpack.Encoder().encode
 LOG = Log()
-#: tables that usual rows have, one that is parked, and one whose columns the binlog does not name
-USUAL = [LOG.table(), LOG.table("orders", "id a b"), LOG.table("member", schema="club")]
+#: tables that ordinary rows have, one that is parked, and one whose columns the binlog does not name
+ORDINARY = [LOG.table(), LOG.table("orders", "id a b"), LOG.table("member", schema="club")]
 PARKED, NAMELESS = LOG.table("parked", "id a"), LOG.nameless("unknown", 2)
-TABLES = {table.fingerprint: table for table in (*USUAL, PARKED, NAMELESS)}
+TABLES = {table.fingerprint: table for table in (*ORDINARY, PARKED, NAMELESS)}
 #: ends of files' chunks: a read of the socket may end with any event
 SIZES = [1, 300, 5_000]
 
@@ -50,9 +50,9 @@ class Reserve(Aside):
         return [*await self.park(), StateRecord(b"skip", None)]
 
 
-def transactions(translation: Translation, needed: Collection[TableName] = ()) -> UsualTransactions:
+def transactions(translation: Translation, needed: Collection[TableName] = ()) -> FastPath:
     """Return the path beside a translator, except for tables that are `needed` as objects."""
-    return UsualTransactions(
+    return FastPath(
         translation.translator,
         translation.flavor,
         translation.tracker,
@@ -71,24 +71,24 @@ class Way:
         self.error = ""
         #: transactions that were taken in compiled code
         self.taken = 0
-        self._usual: UsualTransactions | None = transactions(translation) if compiled else None
+        self._fast_path: FastPath | None = transactions(translation) if compiled else None
 
     async def forward(self, chunk: Events, *, size: int, heartbeat: bool) -> None:
         """Forward a chunk as the reader does."""
         if self.error:
             return
         try:
-            if self._usual is None:
+            if self._fast_path is None:
                 await self._translate(list(chunk), chunk.tables)
             else:
-                await self._alternate(self._usual, chunk, size)
+                await self._alternate(self._fast_path, chunk, size)
         except FatalError as error:
             self._send(self.translator.rest())
             self.error = str(error)
         if heartbeat and (beat := self.translator.reached.take_heartbeat()):
             self._send([beat])
 
-    async def _alternate(self, taking: UsualTransactions, chunk: Events, size: int) -> None:
+    async def _alternate(self, taking: FastPath, chunk: Events, size: int) -> None:
         taking.begin(chunk)
         while not taking.done:
             if taken := taking.take(size):
@@ -102,9 +102,9 @@ class Way:
 
     async def release(self) -> None:
         """Forward what was kept for a next chunk that does not come, as while a backfill runs."""
-        if self._usual is not None and not self.error:
+        if self._fast_path is not None and not self.error:
             try:
-                await self._translate(self._usual.release(chunk_of([])), self._usual.tables)
+                await self._translate(self._fast_path.release(chunk_of([])), self._fast_path.tables)
             except FatalError as error:
                 self._send(self.translator.rest())
                 self.error = str(error)
@@ -155,8 +155,8 @@ class Groups:
         return self._draw(st.sampled_from(choices))
 
     def draw(self) -> Iterator[AnyEvent]:
-        usual = self._usual
-        kinds = [usual] * 8 + [self._empty] * 4
+        ordinary = self._ordinary
+        kinds = [ordinary] * 8 + [self._empty] * 4
         kinds += self._odd_rows, self._statement, self._xa, self._between, self._other_end, self._without_end
         yield from self._one_of(*kinds)()
 
@@ -178,7 +178,7 @@ class Groups:
             yield self._log.query("BEGIN", thread=self._one_of(0, 9, 70_000))
 
     def _rows(self, table: TableMap | None = None, *, complete: bool = True) -> Iterator[AnyEvent]:
-        table = table or self._one_of(*USUAL)
+        table = table or self._one_of(*ORDINARY)
         if self._one_of(False, False, True):
             yield self._log.rows_query(self._one_of("", "INSERT", "x" * 300))
         action = self._one_of("insert", "update", "delete")
@@ -191,7 +191,7 @@ class Groups:
             rows = msgspec.structs.replace(rows, rows=msgspec.Raw(packed), server_id=self._one_of(1, 2, 300))
         yield rows
 
-    def _usual(self) -> Iterator[AnyEvent]:
+    def _ordinary(self) -> Iterator[AnyEvent]:
         yield from self._begin()
         for _ in range(self._one_of(1, 1, 1, 2, 3)):
             yield from self._rows()
@@ -208,9 +208,9 @@ class Groups:
         odd = self._one_of("parked", "nameless", "oversized", "partial")
         yield from self._rows()
         if odd == "oversized":
-            yield self._log.oversized(self._one_of(*USUAL))
+            yield self._log.oversized(self._one_of(*ORDINARY))
         else:
-            table = {"parked": PARKED, "nameless": NAMELESS, "partial": USUAL[0]}[odd]
+            table = {"parked": PARKED, "nameless": NAMELESS, "partial": ORDINARY[0]}[odd]
             yield from self._rows(table, complete=odd != "partial")
         yield self._log.xid()
 
@@ -324,14 +324,14 @@ async def test_logs_of_servers_have_the_same_bytes_as_by_the_translator(path: Pa
 # --- what is taken ----------------------------------------------------------------------------------------------------
 
 
-def usual(log: Log, table: TableMap) -> Sequence[AnyEvent]:
+def ordinary(log: Log, table: TableMap) -> Sequence[AnyEvent]:
     return log.gtid(), log.query("BEGIN"), log.rows(table), log.xid()
 
 
 @pytest.fixture
 def way() -> Way:
     translation = Translation()
-    for table in USUAL:
+    for table in ORDINARY:
         translation.tracker.describe(table)
     return Way(translation, compiled=True)
 
@@ -339,15 +339,15 @@ def way() -> Way:
 async def test_the_first_rows_of_a_table_are_translated_because_its_definition_precedes_them(
     log: Log, way: Way
 ) -> None:
-    events = [event for _ in range(3) for event in usual(log, USUAL[0])]
+    events = [event for _ in range(3) for event in ordinary(log, ORDINARY[0])]
     await way.forward(chunk_of(events), size=1 << 20, heartbeat=False)
     assert (way.taken, way.translator.transactions, way.translator.rows) == (2, 3, 3)
 
 
 async def test_an_entry_ends_with_a_transaction(log: Log, way: Way) -> None:
     taking = transactions(way.translation)
-    await way.forward(chunk_of(usual(log, USUAL[0])), size=1, heartbeat=False)
-    taking.begin(chunk_of([*usual(log, USUAL[0]), *usual(log, USUAL[0])]))
+    await way.forward(chunk_of(ordinary(log, ORDINARY[0])), size=1, heartbeat=False)
+    taking.begin(chunk_of([*ordinary(log, ORDINARY[0]), *ordinary(log, ORDINARY[0])]))
     taken = taking.take(1)
     assert taken is not None
     assert list(map(type, decode_events(_array(taken.encoded, taken.events)))) == [Begin, RowsEvent, Commit]
@@ -355,8 +355,8 @@ async def test_an_entry_ends_with_a_transaction(log: Log, way: Way) -> None:
 
 
 async def test_a_transaction_that_a_chunk_cuts_is_taken_with_the_next_chunk(log: Log, way: Way) -> None:
-    await way.forward(chunk_of(usual(log, USUAL[0])), size=1, heartbeat=False)
-    cut = usual(log, USUAL[0])
+    await way.forward(chunk_of(ordinary(log, ORDINARY[0])), size=1, heartbeat=False)
+    cut = ordinary(log, ORDINARY[0])
     sent = way.sent
     await way.forward(chunk_of(cut[:3]), size=1, heartbeat=False)
     assert way.sent == sent
@@ -364,10 +364,19 @@ async def test_a_transaction_that_a_chunk_cuts_is_taken_with_the_next_chunk(log:
     assert (way.taken, way.translator.transactions) == (1, 2)
 
 
+async def test_the_beginning_of_a_transaction_is_returned_when_the_stream_ends(log: Log, way: Way) -> None:
+    await way.forward(chunk_of(ordinary(log, ORDINARY[0])), size=1, heartbeat=False)
+    taking, cut = transactions(way.translation), ordinary(log, ORDINARY[0])
+    taking.begin(chunk_of(cut[:3]))
+    assert (taking.take(1), taking.done) == (None, True)
+    assert taking.rest() == [*cut[:3]]
+    assert taking.rest() == []
+
+
 async def test_transactions_of_tables_that_others_need_are_translated(log: Log, way: Way) -> None:
-    await way.forward(chunk_of([*usual(log, USUAL[0]), *usual(log, USUAL[1])]), size=1, heartbeat=False)
+    await way.forward(chunk_of([*ordinary(log, ORDINARY[0]), *ordinary(log, ORDINARY[1])]), size=1, heartbeat=False)
     taking = transactions(way.translation, {("shop", "t")})
-    taking.begin(chunk_of([*usual(log, USUAL[1]), *usual(log, USUAL[0])]))
+    taking.begin(chunk_of([*ordinary(log, ORDINARY[1]), *ordinary(log, ORDINARY[0])]))
     taken = taking.take(1 << 20)
     assert taken is not None
     assert (taken.transactions, taking.take(1 << 20), len(taking.group())) == (1, None, 4)

@@ -1,7 +1,7 @@
-"""Usual transactions, which compiled code turns into the pipe's bytes: no event of them becomes a Python object.
+"""Ordinary transactions, which compiled code turns into the pipe's bytes: no event of them becomes a Python object.
 
 `Translator` is the specification: it takes all other groups, and gives the same events for these. A transaction is left
-to it, from its first event on, if it is not usual (`databus_wire.binlog_walk`) or large and not complete in a
+to it, from its first event on, if it is not ordinary (`databus_wire.binlog_walk`) or large and not complete in a
 chunk, or if one of its tables is new, parked or changed, or of interest to somebody else.
 """
 
@@ -33,8 +33,8 @@ class Taken(NamedTuple):
     transactions: int
 
 
-class UsualTransactions:
-    """Takes usual transactions past a translator, out of the chunks of its binlog.
+class FastPath:
+    """Takes ordinary transactions past a translator, out of the chunks of its binlog.
 
     flavor, tracker, gtids: as the translator has them.
     needed: returns whether the events of a table are needed as objects.
@@ -56,8 +56,11 @@ class UsualTransactions:
         self._needed = needed
         #: the table maps of the chunk's rows, as `Translator.translate` needs them
         self.tables: Mapping[str, TableMap] = {}
-        #: beginning of a usual transaction, whose end is in a later chunk
+        #: beginning of an ordinary transaction, whose end is in a later chunk
         self._kept = b""
+        #: the table maps of the chunk alone, and whether it has the beginning of what is left of it
+        self._own_tables: Mapping[str, TableMap] = {}
+        self._has_beginning = True
         self._compiled = BinlogWalk(
             mariadb=flavor == "mariadb", gtids=gtids, table_of=self._table, executed=translator.reached.executed
         )
@@ -65,6 +68,7 @@ class UsualTransactions:
     def begin(self, chunk: Events) -> None:
         """Begin with the first event of a chunk. Until `done`, call `take`, and `group` when that returns None."""
         self.tables = {**self.tables, **chunk.tables} if self._kept else chunk.tables
+        self._own_tables, self._has_beginning = chunk.tables, not self._kept
         self._compiled.begin(chunk.data, self._kept)
         self._kept = b""
 
@@ -74,7 +78,7 @@ class UsualTransactions:
         return self._compiled.done
 
     def take(self, size: int) -> Taken | None:
-        """Take the next usual transactions, up to about `size` bytes; None if the next event begins no such one.
+        """Take the next ordinary transactions, up to about `size` bytes; None if the next event begins no such one.
 
         If the chunk ends inside of one, it is kept until the next chunk.
         """
@@ -84,14 +88,22 @@ class UsualTransactions:
         encoded = compiled.take(self._reached.transaction, size)
         if encoded is None:
             self._kept = compiled.keep(_KEPT_BYTES)
+            if self._has_beginning:
+                self.tables = self._own_tables
             return None
+        self._has_beginning = True
         place = compiled.file, compiled.end
         self._reached.pass_groups(place, compiled.time_us, compiled.transactions, reported=compiled.has_rows)
         return Taken(encoded, compiled.events, compiled.rows, compiled.transactions)
 
     def group(self) -> list[AnyEvent]:
         """Return the next event, and all others before the next GTID event, for `Translator.translate`."""
+        self._has_beginning = True
         return decode_part(*self._compiled.pass_group())
+
+    def rest(self) -> list[AnyEvent]:
+        """Return the events that were kept for the next chunk, if there is none."""
+        return self.release(Events(b"\x90", 0, 0, {})) if self._kept else []
 
     def release(self, chunk: Events) -> list[AnyEvent]:
         """Return all events of a chunk, after those that were kept, for `Translator.translate`."""
