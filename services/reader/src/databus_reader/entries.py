@@ -1,4 +1,4 @@
-"""Collect events into entries of about 100 KB and append them to the pipe, no faster than the publisher takes them.
+"""Collect events into entries of about 256 KB and append them to the pipe, no faster than the publisher takes them.
 
 While one entry is being appended, the next is collected. There are never more than these two, so memory is bounded.
 """
@@ -14,8 +14,8 @@ from databus_core.metrics import reader as metrics
 from databus_core.pipe import ReaderEnd
 from databus_core.runtime import Health
 
-#: An entry is complete at this size. Smaller entries need more round trips, larger ones only need more memory.
-ENTRY_BYTES = 96 * 1024
+#: An entry is complete at this size. A round trip costs as much as 100 KB of rows; larger entries only need more memory.
+ENTRY_BYTES = 256 * 1024
 _RECHECK_SECONDS = 0.05
 
 
