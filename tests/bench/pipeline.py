@@ -35,14 +35,21 @@ from devstack.pipeline import Pipeline
 
 #: what is compared: our services, the baseline in two variants, and the bare socket
 WAYS = ("pipeline", "baseline", "baseline, by row", "drain")
-#: goal: our speed divided by that of `baseline`
-BASELINE_GOAL = 15
+#: goals: our speed divided by that of `baseline`, by workload
+BASELINE_GOALS = {"W1m": 20, "W1s": 40, "W2": 50}
 #: goal: our speed in percent of the bare socket's
 DRAIN_GOAL = 12
-#: formats with a message for each row; BY_ROW_GOAL replaces their other goals
+#: formats with a message for each row; BY_ROW_GOALS replace their other goals
 BY_ROW = {"debezium-json", "maxwell-json"}
-#: goal: our speed divided by that of `baseline, by row`
-BY_ROW_GOAL = 8
+#: goals: our speed divided by that of `baseline, by row`, by workload
+BY_ROW_GOALS = {"W1m": 18, "W1s": 30, "W2": 35}
+#: goals: µs CPU a row by process, and for the publisher by format, and by workload
+CPU_GOALS = {
+    "reader": {"W1m": 0.35, "W1s": 1.5, "W2": 1.2},
+    "publisher, databus": {"W1m": 0.7, "W1s": 2.5, "W2": 1.6},
+    "publisher, debezium-json": {"W1m": 1.5, "W1s": 5, "W2": 4.5},
+    "publisher, maxwell-json": {"W1m": 1.3, "W1s": 4.5, "W2": 4},
+}
 #: for each format, the function that counts the row images of a message
 IMAGES = {"databus": our_images, "debezium-json": debezium_images, "maxwell-json": maxwell_images}
 #: `publisher.options` for each format
@@ -101,10 +108,15 @@ def speed(
     ratios = {way: [ours / its for ours, its in zip(pace["pipeline"], pace[way], strict=True)] for way in WAYS[1:]}
     shares = [ratio * 100 for ratio in ratios["drain"]]
     by_row = message_format in BY_ROW
-    baseline_goal, by_row_goal, drain_goal = (None, BY_ROW_GOAL, None) if by_row else (BASELINE_GOAL, None, DRAIN_GOAL)
+    baseline_goal = None if by_row else BASELINE_GOALS[name]
+    by_row_goal, drain_goal = (BY_ROW_GOALS[name], None) if by_row else (None, DRAIN_GOAL)
+    cpu_goals = {"reader": CPU_GOALS["reader"], "publisher": CPU_GOALS[f"publisher, {message_format}"]}
     return [
         *(Result(f"{name}: {way}", "rows/s", figures) for way, figures in pace.items()),
-        *(Result(f"{name}: {process}", "µs CPU/row", figures) for process, figures in cost.items()),
+        *(
+            Result(f"{name}: {process}", "µs CPU/row", figures, goal=cpu_goals.get(process, {}).get(name), at_most=True)
+            for process, figures in cost.items()
+        ),
         Result(f"{name}: wall clock", "times as fast", ratios["baseline"], "baseline", baseline_goal),
         Result(f"{name}: wall clock", "times as fast", ratios["baseline, by row"], "baseline, by row", by_row_goal),
         Result(f"{name}: wall clock", "% of its speed", shares, "drain", drain_goal),

@@ -173,6 +173,7 @@ def _installed() -> Mapping[str, list[str]]:
 def declared_by(name: str, extras: Iterable[str] = ()) -> dict[str, Requirement]:
     """Return, by name, the packages of others that a distribution requires, itself or through our distributions."""
     found: dict[str, Requirement] = {}
+    wanted: dict[str, set[str]] = {}
     waiting, seen = [(name, extra) for extra in ("", *extras)], set()
     while waiting:
         current = waiting.pop()
@@ -181,7 +182,8 @@ def declared_by(name: str, extras: Iterable[str] = ()) -> dict[str, Requirement]
             if (ours := canonicalize_name(requirement.name)) in members():
                 waiting += [(ours, extra) for extra in ("", *requirement.extras) if (ours, extra) not in seen]
             else:
-                found[ours] = requirement
+                found[ours] = merged = Requirement(str(requirement))
+                merged.extras = wanted[ours] = wanted.get(ours, set()) | merged.extras
     return found
 
 

@@ -1,5 +1,6 @@
 """Writes the records of the format `canal-json`: one for each rows event, with all its rows, and without a key."""
 
+cimport cython
 from databus_wire.json_rows cimport RowWriter
 from databus_wire.msgpack_events cimport Text
 from databus_wire.msgpack_rows cimport Cursor, read_array
@@ -8,6 +9,7 @@ from databus_wire.rows_writer cimport UPDATE, Rows, RowsWriter, Transaction, ima
 from databus_wire.templates cimport Template
 
 
+@cython.final
 cdef class CanalWriter(RowsWriter):
     cdef RowWriter rows
     cdef tuple messages  # by `Action`: the parts before the members that have rows, or depend on them, and after these

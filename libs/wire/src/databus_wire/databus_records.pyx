@@ -1,5 +1,6 @@
 """Writes the records of the format `databus`: one for each rows event, with all its rows."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
 from databus_wire.json_base64 cimport measure, write_rows
@@ -10,6 +11,7 @@ from databus_wire.rows_writer cimport Rows, RowsWriter, Transaction, images_of, 
 from libc.stdint cimport uint64_t
 
 
+@cython.final
 cdef class DatabusWriter(RowsWriter):
     cdef tuple heads  # by `Action`: the value up to its rows
     cdef object position_of  # returns a key up to the offset

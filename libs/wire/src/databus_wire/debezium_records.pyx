@@ -1,5 +1,6 @@
 """Writes the records of the format `debezium-json`: one for each changed row, and a tombstone after a delete."""
 
+cimport cython
 from cpython.mem cimport PyMem_Free
 from databus_wire.json_fast_path cimport put_integer
 from databus_wire.json_rows cimport RowWriter
@@ -11,6 +12,7 @@ from databus_wire.templates cimport Template
 from libc.stdint cimport int64_t
 
 
+@cython.final
 cdef class DebeziumWriter(RowsWriter):
     cdef RowWriter images
     cdef tuple key_columns

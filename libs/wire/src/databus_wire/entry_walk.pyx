@@ -6,6 +6,7 @@ read before the first record is written, because some formats need to know its e
 not at all: if a batch has no room, its records are removed again.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.ref cimport PyObject
 from databus_wire.executed_gtids cimport ExecutedGtids
@@ -31,6 +32,7 @@ cdef struct RoutedRows:
     PyObject* writers  # a tuple; the caller's dict keeps it alive
 
 
+@cython.final
 cdef class EntryWalk:
     cdef bytes payload
     cdef Cursor cursor  # at the next event

@@ -1,5 +1,6 @@
 """Writes the records of the format `maxwell-json`: one for each changed row."""
 
+cimport cython
 from cpython.mem cimport PyMem_Free
 from databus_wire.json_fast_path cimport put_integer
 from databus_wire.json_rows cimport RowWriter
@@ -11,6 +12,7 @@ from databus_wire.templates cimport Template
 from libc.stdint cimport int64_t
 
 
+@cython.final
 cdef class MaxwellWriter(RowsWriter):
     cdef RowWriter row
     cdef tuple heads  # by `Action`: the message up to what depends on the row

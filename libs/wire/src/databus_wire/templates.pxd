@@ -1,5 +1,6 @@
 """Templates of text, in which what differs between transactions and events are slots."""
 
+cimport cython
 from databus_wire.output cimport Output
 from databus_wire.rows_writer cimport Rows, Transaction
 from libcpp.vector cimport vector
@@ -33,6 +34,7 @@ cdef struct Part:
     Py_ssize_t size
 
 
+@cython.final
 cdef class Template:
     cdef tuple owned  # the bytes that parts refer to
     cdef vector[Part] parts

@@ -1,5 +1,6 @@
 """Templates of text: what all messages of a table have in common is encoded once, by the format, in Python."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from databus_wire.json_fast_path cimport put_integer, put_unsigned
 from databus_wire.json_values cimport append_text
@@ -8,6 +9,7 @@ from databus_wire.output cimport Output, append, end_at, room
 from libc.stdint cimport int64_t, uint8_t
 
 
+@cython.final
 cdef class Template:
     def __cinit__(self, parts):
         self.owned = tuple(parts)

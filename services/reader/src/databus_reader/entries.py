@@ -14,7 +14,7 @@ from databus_core.metrics import reader as metrics
 from databus_core.pipe import ReaderEnd
 from databus_core.runtime import Health
 
-#: An entry is complete at this size. A round trip costs as much as 100 KB of rows; larger entries only need more memory.
+#: An entry is complete at this size. A round trip costs as much as 100 KB of rows; larger entries need more memory.
 ENTRY_BYTES = 256 * 1024
 _RECHECK_SECONDS = 0.05
 
