@@ -75,7 +75,7 @@ cdef class BinlogWalk:
     cdef dict tables  # fingerprint → what `table_of` has returned
     cdef bint pending  # as `executed.pending`
     cdef ExecutedGtids reported  # GTIDs that events have reported, and `executed` has not noted
-    cdef ExecutedGtids skipped  # GTIDs of transactions without rows that neither have events reported nor `executed` has
+    cdef ExecutedGtids skipped  # GTIDs of transactions without rows that no event has reported, nor has `executed` them
     cdef uint64_t ordinal  # of the last transaction with a Begin
     cdef Text last_file  # file of the last transaction's end
     cdef readonly Py_ssize_t events, transactions, rows

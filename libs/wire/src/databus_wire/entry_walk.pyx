@@ -1,9 +1,9 @@
-"""Publishes the ordinary transactions of an entry of the pipe: from msgpack into Kafka's batches, without Python objects.
+"""Publishes the ordinary transactions of an entry of the pipe: msgpack goes into Kafka's batches.
 
-A transaction takes the fast path if the entry has all of it, and it consists of `Begin`, `RowsEvent`s whose tables have a
-`RowsWriter` for each route, and `Commit` (databus_core.events). All else is left to the caller. A transaction is
-read before the first record is written, because some formats need to know its end, and it is published as a whole or
-not at all: if a batch has no room, its records are removed again.
+A transaction takes the fast path if the entry has all of it, and it consists of `Begin`, `RowsEvent`s whose tables have
+a `RowsWriter` for each route, and `Commit` (databus_core.events). All else is left to the caller. A transaction is read
+before the first record is written, because some formats need to know its end, and it is published as a whole or not at
+all: if a batch has no room, its records are removed again.
 """
 
 cimport cython

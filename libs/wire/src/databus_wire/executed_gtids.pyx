@@ -54,7 +54,8 @@ cdef class ExecutedGtids:
     cdef int join(self, ExecutedGtids later) except -1:
         """Add the only run of `later`, which forgets it."""
         cdef bint is_interval = later.prefix.data[later.prefix.size - 1] == b":"
-        if is_text(later.prefix, self.prefix.data, self.prefix.size) and (not is_interval or later.first == self.last + 1):
+        cdef bint follows = not is_interval or later.first == self.last + 1
+        if follows and is_text(later.prefix, self.prefix.data, self.prefix.size):
             self.last = later.last
         else:
             self.end_run()

@@ -1,4 +1,4 @@
-"""Chooses partitions of packed rows by their keys, as `partition_of_row` in databus_messages.routing.partitions does."""
+"""Chooses partitions of packed rows by their keys: `partition_of_row` in databus_messages.routing.partitions."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from databus_wire.msgpack_rows cimport read_array
