@@ -86,6 +86,15 @@ def test_a_compressed_batch_has_the_same_records(compression: Compression, codec
         assert len(built) < batch.size() / 4
 
 
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_a_batch_that_compression_would_enlarge_is_not_compressed(compression: Compression) -> None:
+    batch = RecordBatch(LIMIT, transactional=True, compression=compression)
+    batch.append(NOW_MS, b"key", value := random.Random(1).randbytes(LIMIT // 2))
+    built = bytes(batch._build())
+    assert (len(built), DefaultRecordBatch(built).compression_type) == (batch.size(), 0)
+    assert [record.value for record in DefaultRecordBatch(built)] == [value]
+
+
 def test_a_batch_of_many_small_records_has_the_same_bytes_as_aiokafkas() -> None:
     records = [Record(b"%d" % number, None) for number in range(10_000)]
     ours, other = RecordBatch(BATCH_BYTES, transactional=True), theirs(True, BATCH_BYTES)

@@ -75,7 +75,7 @@ cdef class RowsWriter:
         return self.use(partition)
 
     cdef bint has_room(self, const Rows* rows) noexcept:
-        """Return False if the rows cannot fit into the batch: the message of an event is larger than its rows."""
+        """Return False if the batch has less room than the packed rows take: a message is hardly ever smaller."""
         return self.batch.used + rows.packed.size < self.batch.limit
 
     cdef bint choose_for_all(self, const Rows* rows) except -1:

@@ -90,6 +90,10 @@ class RecordBatch(RecordPacker):
             return self.packed()
         if self._compressed is None:
             number, compress = _CODECS[self._compression]
-            self._attributes |= number
-            self._compressed = bytearray(_HEAD.size) + compress(bytes(self.packed()[_HEAD.size :]))
+            packed = self.packed()
+            self._compressed = bytearray(_HEAD.size) + compress(bytes(packed[_HEAD.size :]))
+            if len(self._compressed) < len(packed):
+                self._attributes |= number
+            else:  # a codec makes random bytes larger, and the limit is for what is packed
+                self._compressed = packed
         return self._compressed
