@@ -56,45 +56,6 @@ def freshness_of(service: Service) -> float | None:
     return SERVICES[service].get_sample_value("databus_freshness_seconds", {"stage": service})
 
 
-def test_a_stage_counts_from_its_start_until_it_knows_better_and_goes_on_after_a_retry(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 1000.0
-    monkeypatch.setattr(freshness.time, "time", lambda: now)
-    FRESHNESS.end()
-    assert freshness_of("reader") is None
-    now += 3600
-    FRESHNESS.begin()
-    now += 10
-    assert freshness_of("reader") == 10
-    FRESHNESS.complete(4100)  # what it reads now is older
-    FRESHNESS.begin()
-    assert freshness_of("reader") == 510
-    FRESHNESS.complete(4609)
-    assert freshness_of("reader") == 1
-
-
-def test_a_stage_grows_older_while_replicas_are_active_in_turn_and_none_gets_anything_done(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 1000.0
-    monkeypatch.setattr(freshness.time, "time", lambda: now)
-    FRESHNESS.begin()
-    FRESHNESS.complete(1000)
-    for _ in range(20):  # 20 minutes
-        FRESHNESS.end()
-        now += 20
-        FRESHNESS.end()  # it stands by and looks again and again
-        assert freshness_of("reader") is None
-        FRESHNESS.begin()
-        now += 40
-    assert freshness_of("reader") == 1200
-    FRESHNESS.end()
-    now += 86_400  # the other replica has worked for a day
-    FRESHNESS.begin()
-    assert freshness_of("reader") == 0
-
-
 def test_the_publisher_is_as_fresh_as_what_it_has_committed_while_the_reader_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,10 +1,11 @@
 """The metrics that tell how far the lake is behind Kafka."""
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from databus_core.kafka_ends import Offsets
-from databus_core.metrics import freshness
-from databus_core.metrics.sink import FRESHNESS, REGISTRY
+from databus_core.metrics import freshness, sink
+from databus_core.metrics.freshness import Freshness
 from databus_spark.changelog import LogState
 from databus_spark_sink.stream import lag
 from databus_spark_sink.stream.cuts import Batch
@@ -14,15 +15,18 @@ def batch(starts: Offsets, ends: Offsets, waiting: int, *, is_all: bool) -> Batc
     return Batch(starts, LogState(1, ends), {}, 1, waiting, is_all)
 
 
+@pytest.fixture(autouse=True)
+def of_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink, "FRESHNESS", Freshness("sink", CollectorRegistry()))
+
+
 def metrics() -> list[float | None]:
-    value = REGISTRY.get_sample_value
-    return [value("databus_sink_lag_records"), value("databus_freshness_seconds", {"stage": "sink"})]
+    return [sink.REGISTRY.get_sample_value("databus_sink_lag_records"), sink.FRESHNESS.seconds]
 
 
 def test_the_lag_grows_until_the_lake_has_all_that_kafka_had_at_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(freshness.time, "time", lambda: now[0])
-    FRESHNESS.end()
     found = lag.Lag()
     first = batch(
         {"a": {0: 5, 1: 0}, "b": {0: 2}}, {"a": {0: 8, 1: 1}, "b": {0: 2}, "gone": {0: 7}}, waiting=10, is_all=False
