@@ -1,10 +1,11 @@
-"""Publishes streams of events to a stand-in for Kafka, under the real batches. Returns all that Kafka would have."""
+"""Publishes streams of events to a stand-in for Kafka, under the real producer. Returns all that Kafka would have."""
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -12,16 +13,20 @@ from unittest.mock import patch
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from common.event_writer import Stream
+from databus_core import names
 from databus_core.errors import TopicNameRefused, TopicRefused
 from databus_core.events import encode_events
-from databus_core.progress import Progress
+from databus_core.progress import Progress, decode_progress
 from databus_core.settings import Settings
 from databus_core.settings.topic_claims import known_claims
 from databus_messages.formats.canal_json import CanalJson
-from databus_publisher.batches import Batches, Limit
+from databus_publisher.batches import Limit
+from databus_publisher.producer import AtLeastOnce, ExactlyOnce
 from databus_publisher.publication import Publication
 from databus_publisher.record_batch import RecordBatch
 
+#: turns of the event loop for a commit
+_COMMIT_TURNS = 20
 NOW_NS = 1_790_000_000_123_456_789
 
 
@@ -43,20 +48,26 @@ class Outcome:
 
     #: topic and partition → its records, with their times
     records: dict[tuple[str, int], list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
-    #: what was committed, and the number of records by topic that metrics count for it
-    commits: list[tuple[Progress, Counter[str]]] = field(default_factory=list)
+    #: what was committed, from the topic of the progress
+    commits: list[Progress] = field(default_factory=list)
+    #: number of records by topic that metrics count for each commit
+    counted: list[Counter[str]] = field(default_factory=list)
     error: tuple[type[Exception], str] | None = None
     #: number of the entries that are published, whether something can be committed and whether a transaction is open
     end: tuple[int, bool, bool] = 0, False, False
 
 
 class _Kafka:
-    """Keeps the batches. Like aiokafka, it closes none when it is handed over."""
+    """Keeps the batches. Like aiokafka, it closes none when it is handed over. A commit takes a while."""
 
     client = SimpleNamespace(add_topic=lambda topic: None)
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: int) -> None:
         self.batches: list[tuple[str, int, RecordBatch]] = []
+        self._partitions = partitions
+
+    async def partitions_for(self, topic: str) -> range:
+        return range(self._partitions)
 
     async def send_batch(self, batch: RecordBatch, topic: str, partition: int) -> "asyncio.Future[None]":
         self.batches.append((topic, partition, batch))
@@ -64,22 +75,14 @@ class _Kafka:
         delivered.set_result(None)
         return delivered
 
+    async def begin_transaction(self) -> None: ...
 
-class _Producer(Batches):
-    committing = None
+    async def commit_transaction(self) -> None:
+        for _ in range(_COMMIT_TURNS):
+            await asyncio.sleep(0)
 
-    def __init__(self, kafka: Any, broker: Broker, outcome: Outcome) -> None:
-        super().__init__(kafka, transactional=True)
-        self._broker, self._outcome = broker, outcome
 
-    async def partitions(self, topic: str) -> int:
-        return self._broker.partitions
-
-    async def start_commit(self, progress: Progress) -> None:
-        await self.flush()
-        self._outcome.commits.append((progress, self.take_records()))
-
-    async def finish_commit(self) -> None: ...
+_PRODUCERS = {"exactly_once": ExactlyOnce, "at_least_once": AtLeastOnce}
 
 
 class _Topics:
@@ -110,17 +113,19 @@ def outcome_of(stream: Stream, settings: Mapping[str, Any], broker: Broker, *, p
 
 
 async def _publish(stream: Stream, settings: Settings, broker: Broker, outcome: Outcome) -> None:
-    kafka, topics = _Kafka(), _Topics(broker)
-    producer: Any = _Producer(kafka, broker, outcome)
+    kafka, topics = _Kafka(broker.partitions), _Topics(broker)
+    producer: Any = _PRODUCERS[settings.publisher.delivery](kafka, settings.name)  # type: ignore[arg-type]
+    producer.take_records = partial(_noting, producer.take_records, outcome.counted)
     claims = known_claims(settings, [(table.schema, table.name) for table in stream.tables])
     publication = Publication(settings, producer, topics, Progress(), claims, ())  # type: ignore[arg-type]
     try:
         for entry, commits in zip(stream.entries, stream.commits, strict=True):
             await publication.add(encode_events(entry))
-            if commits:
-                await publication.commit()
+            if commits and publication.committable:  # it ends while the next entries are published
+                await publication.start_commit()
     except Exception as error:  # noqa: BLE001 - the error is part of the outcome
         outcome.error = type(error), str(error)
+    await publication.finish_commit()
     outcome.end = publication.published, publication.committable, publication.in_transaction
     await publication.commit()  # as at a shutdown, also after an error
     await producer.flush()
@@ -129,6 +134,12 @@ async def _publish(stream: Stream, settings: Settings, broker: Broker, outcome: 
             (record.key, record.value, tuple(record.headers), record.timestamp)
             for record in DefaultRecordBatch(bytes(batch._build()))
         ]
+    outcome.commits = [decode_progress(value) for _, value, *_ in outcome.records[names.progress_topic("shop"), 0]]
+
+
+def _noting(take: Callable[[], Counter[str]], noted: list[Counter[str]]) -> Counter[str]:
+    noted.append(taken := take())
+    return taken
 
 
 @contextmanager

@@ -373,6 +373,15 @@ async def test_the_beginning_of_a_transaction_is_returned_when_the_stream_ends(l
     assert taking.rest() == []
 
 
+async def test_a_chunk_is_returned_behind_what_was_kept_when_a_backfill_has_begun_meanwhile(log: Log, way: Way) -> None:
+    await way.forward(chunk_of(ordinary(log, ORDINARY[0])), size=1, heartbeat=False)
+    taking, cut = transactions(way.translation), [*ordinary(log, ORDINARY[0]), *ordinary(log, ORDINARY[1])]
+    taking.begin(chunk_of(cut[:3]))
+    assert (taking.take(1), taking.done) == (None, True)
+    assert taking.release(chunk_of(cut[3:])) == cut
+    assert taking.rest() == []
+
+
 async def test_transactions_of_tables_that_others_need_are_translated(log: Log, way: Way) -> None:
     await way.forward(chunk_of([*ordinary(log, ORDINARY[0]), *ordinary(log, ORDINARY[1])]), size=1, heartbeat=False)
     taking = transactions(way.translation, {("shop", "t")})

@@ -90,7 +90,9 @@ def publishers(draw: st.DrawFn, message_format: str, options: dict[str, Any], st
             )
         )
     ]
-    return {"routes": [*special, every], "oversize": draw(st.sampled_from(["deadletter", "split", "stop"]))}
+    oversize = draw(st.sampled_from(["deadletter", "split", "stop"]))
+    delivery = draw(st.sampled_from(["exactly_once", "exactly_once", "at_least_once"]))
+    return {"routes": [*special, every], "oversize": oversize, "delivery": delivery}
 
 
 brokers = st.builds(
@@ -143,7 +145,7 @@ def left_to_python(publisher: dict[str, Any], *entries: Sequence[Event], partiti
     with patch("databus_publisher.publication.decode_events", decode):
         outcome = outcome_of(stream, {"publisher": publisher}, Broker(partitions, Limit(2**20, 9000)), pure=False)
     assert outcome.error is None
-    assert outcome.commits[-1][0].transaction == sum(isinstance(e, Begin) for entry in first for e in entry)
+    assert outcome.commits[-1].transaction == sum(isinstance(e, Begin) for entry in first for e in entry)
     return found
 
 
