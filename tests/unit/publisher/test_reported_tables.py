@@ -26,7 +26,7 @@ from databus_messages.formats.base import Change, Record
 from databus_messages.formats.databus import Databus
 from databus_messages.routing.partitions import Partition
 from databus_publisher.publication import Publication
-from unit.publisher.test_publication import COMMIT, ROW, START, TABLE, Producer, Topics, add, begin
+from unit.publisher.publishing import COMMIT, ROW, START, TABLE, Producer, Topics, add, begin
 
 OTHER = replace(TABLE, name="other")
 ALTERED = replace(TABLE, columns=(*TABLE.columns, replace(TABLE.columns[0], name="code")))
