@@ -47,6 +47,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("debezium-json", {"schemas_enable": False, "tombstones_on_delete": False, "decimal": "string", "binary": "hex"}),
     ("debezium-json", {"schemas_enable": False, "skipped_operations": ["u"], "decimal": "double", "time": "connect"}),
     ("debezium-json", {"schemas_enable": False, "provide_transaction_metadata": True, "time": "isostring"}),
+    ("debezium-json", {"provide_transaction_metadata": True, "skipped_operations": ["d"]}),
     ("debezium-json", {"schemas_enable": False, "heartbeat_interval_ms": 1}),
     ("maxwell-json", {}),
     ("maxwell-json", {"output_xoffset": True, "output_primary_keys": True, "output_primary_key_columns": True}),
@@ -130,8 +131,15 @@ def transaction(number: int, *content: Event) -> list[Event]:
     return [Begin(number, "", "log.1", 1, 1, number), *content, Commit("", "log.1", 9, None)]
 
 
+def stream_of(*entries: Sequence[Event]) -> Stream:
+    """Return entries after one with the first event of table A."""
+    start = [Start(Position("", "log.1", 4), "server", "mysql", 1, in_order=True), *map(TableDefinition, (A, B))]
+    first = [*start, *transaction(1, rows(), rows("insert", [b"2", b"x"], [b"3", b"x"], [b"5", b"x"]))]
+    return Stream((A, B), [first, *entries], [False] * (1 + len(entries)))
+
+
 def left_to_python(publisher: dict[str, Any], *entries: Sequence[Event], partitions: int = 1) -> list[int]:
-    """Publish entries after one with the first event of table A. Return which transactions took the Python path."""
+    """Publish entries after `stream_of`'s first. Return which transactions took the Python path."""
     found: list[int] = []
 
     def decode(payload: bytes) -> list[Event]:
@@ -139,13 +147,11 @@ def left_to_python(publisher: dict[str, Any], *entries: Sequence[Event], partiti
         found.extend(event.transaction for event in events if isinstance(event, Begin))
         return events
 
-    start = [Start(Position("", "log.1", 4), "server", "mysql", 1, in_order=True), *map(TableDefinition, (A, B))]
-    first = [[*start, *transaction(1, rows(), rows("insert", [b"2", b"x"], [b"3", b"x"], [b"5", b"x"]))], *entries]
-    stream = Stream((A, B), first, [False for _ in first])
+    stream, broker = stream_of(*entries), Broker(partitions, Limit(2**20, 9000))
     with patch("databus_publisher.publication.decode_events", decode):
-        outcome = outcome_of(stream, {"publisher": publisher}, Broker(partitions, Limit(2**20, 9000)), pure=False)
+        outcome = outcome_of(stream, {"publisher": publisher}, broker, pure=False)
     assert outcome.error is None
-    assert outcome.commits[-1].transaction == sum(isinstance(e, Begin) for entry in first for e in entry)
+    assert outcome.commits[-1].transaction == sum(isinstance(e, Begin) for entry in stream.entries for e in entry)
     return found
 
 
@@ -161,7 +167,8 @@ def test_fast_path_are_published_by_compiled_code(message_format: str, by: str) 
 
 _NEW_KEY = rows("update", [b"1", b"x"], [b"2", b"x"])
 _BY_KEY = {"partition_by": "primary_key"}
-_DEBEZIUM = {"format": "debezium-json", "options": {"schemas_enable": False}}
+_DEBEZIUM: dict[str, Any] = {"format": "debezium-json", "options": {"schemas_enable": False}}
+_METADATA = {"provide_transaction_metadata": True}
 
 
 @pytest.mark.parametrize(
@@ -177,7 +184,12 @@ _DEBEZIUM = {"format": "debezium-json", "options": {"schemas_enable": False}}
         ([rows("insert", [b"1", b"x" * 9000])], {}, [1, 2, 3]),
         ([rows(table=B)], {}, [1, 2]),
         ([rows()], {"options": {"compat": "strict"}}, [1, 2, 3]),
-        ([rows()], _DEBEZIUM | {"options": {"provide_transaction_metadata": True}}, [1, 2, 3]),
+        ([rows()], _DEBEZIUM | {"options": _METADATA}, [1]),
+        (
+            [rows()],
+            {"routes": [_DEBEZIUM | {"options": _METADATA, "match": [f"s.{name}"]} for name in "ab"]},
+            [1, 2, 3],
+        ),
         ([rows()], _DEBEZIUM | {"options": {"heartbeat_interval_ms": 1}}, [1, 2, 3]),
         ([rows()], {"routes": [{"match": ["*.*"], "mask": ["v"]}]}, [1, 2, 3]),
         ([rows()], {"routes": [{"match": ["*.*"], "drop": True}]}, [1]),
@@ -193,6 +205,24 @@ def test_what_compiled_code_leaves_takes_the_python_path(
     """The transaction after it takes the fast path again, unless no rows of the table do, or no batch is open."""
     entry = [*transaction(2, *content), *transaction(3, rows())]
     assert left_to_python(publisher, entry, partitions=3) == left
+
+
+def test_transaction_metadata_has_the_order_of_rows_of_several_events_and_of_the_tables_rows() -> None:
+    first, other, last = rows("insert", [b"1", b"x"], [b"2", b"x"]), rows(table=B), rows("insert", [b"3", b"x"])
+    content = first, msgspec.structs.replace(other, row=2), msgspec.structs.replace(last, row=3)
+    entries = transaction(2, other), transaction(3, *content)
+    publisher = _DEBEZIUM | {"options": _DEBEZIUM["options"] | _METADATA}
+    assert left_to_python(publisher, *entries) == [1, 2]
+    outcome, by_python = (
+        outcome_of(stream_of(*entries), {"publisher": publisher}, Broker(), pure=pure) for pure in (False, True)
+    )
+    assert outcome == by_python
+    *_, (_, begin, *_), (_, end, *_) = outcome.records["shop.transaction", 0]
+    assert [msgspec.json.decode(value)["status"] for value in (begin, end)] == ["BEGIN", "END"]
+    assert msgspec.json.decode(end)["event_count"] == 4
+    *_, (_, value, *_) = outcome.records["shop.s.a", 0]
+    order = msgspec.json.decode(value)["transaction"]
+    assert (order["total_order"], order["data_collection_order"]) == (4, 3)
 
 
 def test_a_transaction_of_two_entries_takes_the_python_path() -> None:

@@ -2,12 +2,14 @@
 
 from typing import TypeAlias, final
 
+from databus_wire.debezium_transactions import TransactionWriter
 from databus_wire.json_rows import RowWriter
 from databus_wire.rows_writer import RowsWriter
 from databus_wire.templates import Template
 
-#: the value of an operation: before the first image, between two images, then up to the row number, and after it
-_Envelope: TypeAlias = tuple[bytes, bytes | None, Template, Template]
+#: the value of an operation: before the first image, between two images, then up to the row number, up to the
+#: transaction block, and after it
+_Envelope: TypeAlias = tuple[bytes, bytes | None, Template, Template, Template]
 
 @final
 class DebeziumWriter(RowsWriter):
@@ -17,6 +19,8 @@ class DebeziumWriter(RowsWriter):
     key: indexes of the key's columns, and what is before and after them; None: rows have no key.
     envelopes: of an insert, an update and a delete; None: the operation has no record.
     tombstones: whether a delete is followed by a tombstone, if rows have a key.
+    transactions: writes transaction metadata; None: there is none, and templates have what stands in its place.
+    table: the table's name in transaction metadata.
     """
 
     def __init__(
@@ -25,4 +29,6 @@ class DebeziumWriter(RowsWriter):
         key: tuple[tuple[int, ...], bytes, bytes] | None,
         envelopes: tuple[_Envelope | None, _Envelope | None, _Envelope | None],
         tombstones: bool,
+        transactions: TransactionWriter | None,
+        table: str,
     ) -> None: ...

@@ -2,6 +2,7 @@
 
 cimport cython
 from cpython.mem cimport PyMem_Free
+from databus_wire.debezium_transactions cimport TransactionWriter
 from databus_wire.json_fast_path cimport put_integer
 from databus_wire.json_rows cimport RowWriter
 from databus_wire.msgpack_events cimport Text
@@ -19,43 +20,63 @@ cdef class DebeziumWriter(RowsWriter):
     cdef bytes key_head, key_tail
     cdef tuple envelopes  # by `Action`; None: the operation is skipped
     cdef bint tombstones
-    cdef Output key, middle, tail
+    cdef TransactionWriter transactions  # None: without transaction metadata
+    cdef str table
+    cdef Output key, middle, tail, times
 
-    def __init__(self, RowWriter images not None, key, tuple envelopes not None, bint tombstones):
+    def __init__(
+        self, RowWriter images not None, key, tuple envelopes not None, bint tombstones,
+        TransactionWriter transactions, str table not None
+    ):
         require_actions(envelopes)
         self.images = images
         if key is not None:
             self.key_columns, self.key_head, self.key_tail = key
         self.envelopes, self.tombstones = envelopes, tombstones and key is not None
+        self.transactions, self.table = transactions, table
 
     def __dealloc__(self):
         PyMem_Free(self.key.data)
         PyMem_Free(self.middle.data)
         PyMem_Free(self.tail.data)
+        PyMem_Free(self.times.data)
 
     cdef int trim(self) except -1:
         return clear(&self.images.out)
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1:
-        cdef Cursor images = images_of(rows)
-        cdef int64_t number
         envelope = self.envelopes[<int> rows.action]
-        if envelope is None:  # but an update that changes the partition is a delete and an insert
-            return rows.action != UPDATE or self.chooser is None
-        head, between, middle, tail = envelope
+        if envelope is None:
+            if rows.action == UPDATE and self.chooser is not None:
+                return False  # one that changes the partition is a delete and an insert
+        elif not self.write_rows(transaction, rows, <tuple> envelope):
+            return False
+        if self.transactions is not None and self.counter.written + rows.count == self.counter.all:
+            return self.transactions.end(self.open, transaction)
+        return True
+
+    cdef bint write_rows(self, const Transaction* transaction, const Rows* rows, tuple envelope) except -1:
+        cdef Cursor images = images_of(rows)
+        cdef int64_t number, before = 0
+        head, between, middle, tail, times = envelope
+        if self.transactions is not None:
+            if not self.transactions.begin(self.open, transaction, rows):
+                return False
+            before = self.transactions.count(self.table, rows.count)
         read_array(&images)
         self.begin(rows)
-        self.middle.size = self.tail.size = 0
+        self.middle.size = self.tail.size = self.times.size = 0
         (<Template?> middle).append_to(&self.middle, transaction, rows)
         (<Template?> tail).append_to(&self.tail, transaction, rows)
+        (<Template?> times).append_to(&self.times, transaction, rows)
         for number in range(rows.count):
-            if not self.write_row(transaction, rows, &images, number, head, between):
+            if not self.write_row(transaction, rows, &images, number, before, head, between):
                 return False
         return True
 
     cdef bint write_row(
-        self, const Transaction* transaction, const Rows* rows, Cursor* images, int64_t number, bytes head,
-        bytes between
+        self, const Transaction* transaction, const Rows* rows, Cursor* images, int64_t number, int64_t before,
+        bytes head, bytes between
     ) except -1:
         cdef Output* out = &self.images.out
         if not self.choose(rows):
@@ -77,6 +98,9 @@ cdef class DebeziumWriter(RowsWriter):
         append(out, self.middle.data, self.middle.size)
         end_at(out, put_integer(number, room(out, 20)))
         append(out, self.tail.data, self.tail.size)
+        if self.transactions is not None:
+            self.transactions.append_block(out, self.counter.written + number + 1, before + number + 1)
+        append(out, self.times.data, self.times.size)
         return self.pack_row(transaction, rows, number)
 
     cdef int write_key(self) except -1:

@@ -22,7 +22,9 @@ cdef class OpenBatches:
         return 0
 
     cdef int touch(self, RecordPacker batch) except -1:
-        """Prepare a batch for the first record of the transaction."""
+        """Prepare a batch for the records of the transaction, unless that was done."""
+        if batch.attempt == self.attempt:
+            return 0
         batch.set_mark(self.attempt)
         batch.set_transaction(self.transaction)
         self.touched.append(batch)
@@ -102,8 +104,7 @@ cdef class RowsWriter:
             self.batch = self.batches[partition] = self.open.find(self.partitions[partition])
             if self.batch is None:
                 return False
-        if self.batch.attempt != self.open.attempt:
-            self.open.touch(self.batch)
+        self.open.touch(self.batch)
         return True
 
     cdef bint pack(self, const Transaction* transaction, Text key, Text value, int64_t row) except -1:

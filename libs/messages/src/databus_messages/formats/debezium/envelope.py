@@ -8,8 +8,9 @@ from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEnc
 from databus_messages.formats.debezium.schemas import INT64, STRING, Schema, struct
 from databus_wire.templates import Slot, Template
 
-#: the values of an operation: what is before the first image, between two images, then up to the row number, after it
-ValueTemplate: TypeAlias = tuple[bytes, bytes | None, Template, Template]
+#: the values of an operation: what is before the first image, between two images, then up to the row number, up to the
+#: transaction block, and after it
+ValueTemplate: TypeAlias = tuple[bytes, bytes | None, Template, Template, Template]
 
 TRANSACTION = struct("event.block", {"id": STRING, "total_order": INT64, "data_collection_order": INT64}).nullable()
 _TIMES = {"ts_ms": INT64.nullable(), "ts_us": INT64.nullable(), "ts_ns": INT64.nullable()}
@@ -72,13 +73,16 @@ class EnvelopeEncoder:
         operation: str,
         wrapper: tuple[bytes, bytes],
         source: tuple[Sequence[bytes | Slot], Sequence[bytes | Slot]],
+        *,
+        has_blocks: bool,
     ) -> ValueTemplate:
-        """Return the template of the values of an operation, without transaction blocks; only for JSON."""
+        """Return the template of the values of an operation; only for JSON."""
         before, separator, middle = self._templates[operation]
         ts_us, ts_ns = self._times
         times = self._operations[operation], Slot.NOW_MS, ts_us, Slot.NOW_US, ts_ns, Slot.NOW_NS
-        tail = [*source[1], self._transaction + self._null, *times, self._end + wrapper[1]]
-        return wrapper[0] + before, separator, Template([middle, *source[0]]), Template(tail)
+        tail = Template([*source[1], self._transaction + (b"" if has_blocks else self._null)])
+        end = Template([*times, self._end + wrapper[1]])
+        return wrapper[0] + before, separator, Template([middle, *source[0]]), tail, end
 
     def truncation(self, context: EventContext) -> bytes:
         """Encode the value of a TRUNCATE, which has no rows."""
@@ -92,6 +96,12 @@ class EnvelopeEncoder:
         times = (integer(now_ns // 1_000_000), ts_us, integer(now_ns // 1000), ts_ns, integer(now_ns))
         end = b"".join((self._operations[operation], *times, self._end, context.wrapper[1]))
         return context.source[1] + self._transaction, end
+
+    @property
+    def block_separators(self) -> tuple[bytes, bytes, bytes, bytes]:
+        """What is in a transaction block before the id, the two ordinals, and at its end; only for JSON."""
+        first, second, third, end = self._block_separators
+        return first, second, third, end
 
     def block(self, transaction: str, total_order: int, data_collection_order: int) -> bytes:
         """Encode the transaction block of a change."""

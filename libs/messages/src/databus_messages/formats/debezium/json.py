@@ -1,6 +1,6 @@
 """`debezium-json`: messages as Connect's JsonConverter writes them, with or without schemas."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -10,10 +10,14 @@ from databus_core.events import Row, Table
 from databus_messages.formats.base import MessageSource
 from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
 from databus_messages.formats.debezium.format import OPERATIONS, Debezium
+from databus_messages.formats.debezium.metadata_topics import MetadataTopic
 from databus_messages.formats.debezium.options import JsonOptions
 from databus_messages.formats.debezium.schemas import Schema
+from databus_messages.formats.debezium.transactions import begin_message, end_message, transaction_id
 from databus_messages.formats.debezium.types import ColumnType
+from databus_messages.routing.partitions import Partition
 from databus_wire.debezium_records import DebeziumWriter
+from databus_wire.debezium_transactions import TransactionWriter
 from databus_wire.json_rows import (
     BASE64,
     DAYS,
@@ -54,19 +58,51 @@ class DebeziumJson(Debezium[JsonOptions]):
 
     def __init__(self, source: MessageSource, options: JsonOptions) -> None:
         super().__init__(source, options, JsonCodec(options.schemas_enable))
+        self._transactions: TransactionWriter | None = None
+        if options.provide_transaction_metadata:
+            topic, block = self._metadata.transactions, self._envelope.block_separators
+            frames = TransactionFrames(topic)
+            partition = Partition(topic.name, 0)
+            self._transactions = TransactionWriter(partition, block, frames.begin, frames.end)
 
     def rows_writer(self, table: Table) -> RowsWriter | None:
-        """Return a compiled writer, unless values depend on other rows: by transaction blocks, or statements."""
+        """Return a compiled writer, unless values have statements."""
         encoder = self._tables[table]
-        if self.emits_frames or not isinstance(encoder.images, JsonRows):
+        if self.options.include_query or not isinstance(encoder.images, JsonRows):
             return None
         skipped, source = self.options.skipped_operations, self._source.template(table)
+        transactions, template = self._transactions, self._envelope.template
         insert, update, delete = (
-            None if operation in skipped else self._envelope.template(operation, encoder.value_wrapper, source)
+            None
+            if operation in skipped
+            else template(operation, encoder.value_wrapper, source, has_blocks=transactions is not None)
             for operation in OPERATIONS.values()
         )
-        tombstones = self.options.tombstones_on_delete
-        return DebeziumWriter(encoder.images.writer, encoder.key_parts, (insert, update, delete), tombstones)
+        values, tombstones = (insert, update, delete), self.options.tombstones_on_delete
+        images, key = encoder.images.writer, encoder.key_parts
+        return DebeziumWriter(images, key, values, tombstones, transactions, table.full_name)
+
+
+class TransactionFrames:
+    """Encodes the messages of the transactions that compiled code publishes."""
+
+    def __init__(self, topic: MetadataTopic) -> None:
+        self._topic = topic
+        #: of the latest transaction
+        self._id, self._time_us = "", 0
+
+    def begin(self, gtid: str, file: str, start: int, time_us: int) -> tuple[bytes, bytes, bytes]:
+        """Return the transaction's id in JSON, and key and value of its BEGIN message."""
+        self._id, self._time_us = transaction_id(gtid, file, start), time_us
+        return _json(self._id), *self._encoded(begin_message(self._id, time_us))
+
+    def end(self, rows: Mapping[str, int]) -> tuple[bytes, bytes]:
+        """Return key and value of its END message, from the numbers of rows by table."""
+        return self._encoded(end_message(self._id, self._time_us, rows))
+
+    def _encoded(self, message: dict[str, object]) -> tuple[bytes, bytes]:
+        record = self._topic.record({"id": self._id}, message)
+        return record.key or b"", record.value or b""
 
 
 class JsonCodec(Codec):

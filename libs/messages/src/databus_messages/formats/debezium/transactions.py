@@ -1,5 +1,6 @@
 """Transaction metadata: a change's order in its source transaction, and the BEGIN and END messages."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from databus_core.events import Begin
@@ -48,7 +49,7 @@ class TransactionMetadata:
     def of(cls, change: Change) -> "TransactionMetadata":
         """Make the metadata of a transaction from its first change."""
         begin = change.begin
-        return cls(begin, begin.gtid or f"file={begin.file},pos={change.start}")
+        return cls(begin, transaction_id(begin.gtid, begin.file, change.start))
 
     def rows_before(self, change: Change) -> int:
         """Return the number of the table's rows in the transaction's earlier events.
@@ -68,16 +69,32 @@ class TransactionMetadata:
 
     def begin_message(self) -> dict[str, object]:
         """Return the BEGIN message."""
-        return self._message("BEGIN", None, None)
+        return begin_message(self.id, self.begin.time_us)
 
     def end_message(self) -> dict[str, object]:
         """Return the END message."""
         records = {name: collection.records for name, collection in self._collections.items()}
-        counts = [{"data_collection": name, "event_count": count} for name, count in records.items()]
-        return self._message("END", sum(records.values()), counts)
+        return end_message(self.id, self.begin.time_us, records)
 
-    def _message(
-        self, status: str, count: int | None, collections: list[dict[str, object]] | None
-    ) -> dict[str, object]:
-        time = self.begin.time_us // 1000
-        return {"status": status, "id": self.id, "event_count": count, "data_collections": collections, "ts_ms": time}
+
+def transaction_id(gtid: str, file: str, start: int) -> str:
+    """Return the id of a transaction whose first row change is at a place in the binlog."""
+    return gtid or f"file={file},pos={start}"
+
+
+def begin_message(identity: str, time_us: int) -> dict[str, object]:
+    """Return the BEGIN message of a transaction."""
+    return _message("BEGIN", identity, None, None, time_us)
+
+
+def end_message(identity: str, time_us: int, records: Mapping[str, int]) -> dict[str, object]:
+    """Return the END message of a transaction, from the numbers of records by table."""
+    counts = [{"data_collection": name, "event_count": count} for name, count in records.items()]
+    return _message("END", identity, sum(records.values()), counts, time_us)
+
+
+def _message(
+    status: str, identity: str, count: int | None, collections: list[dict[str, object]] | None, time_us: int
+) -> dict[str, object]:
+    ms = time_us // 1000
+    return {"status": status, "id": identity, "event_count": count, "data_collections": collections, "ts_ms": ms}
