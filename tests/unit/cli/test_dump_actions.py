@@ -102,7 +102,9 @@ def test_create_prints_the_id_and_waits_until_the_dump_has_ended(
 
 def test_an_interrupt_ends_the_waiting_and_not_the_dump(serve) -> None:
     api = serve(PENDING, *[RUNNING] * 100)
-    command = [Path(sys.executable).parent / "databus", "dump", "create", "--wait", "--url", api.url]
+    # A test run in the background of a script inherits that interrupts are ignored.
+    command = ["env", "--default-signal=INT", Path(sys.executable).parent / "databus", "dump", "create", "--wait"]
+    command += ["--url", api.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "d-1\n"
