@@ -169,6 +169,7 @@ _NEW_KEY = rows("update", [b"1", b"x"], [b"2", b"x"])
 _BY_KEY = {"partition_by": "primary_key"}
 _DEBEZIUM: dict[str, Any] = {"format": "debezium-json", "options": {"schemas_enable": False}}
 _METADATA = {"provide_transaction_metadata": True}
+_FRAMED = [{"match": [f"s.{name}"], "format": "canal-protobuf"} for name in "bc"]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,7 @@ _METADATA = {"provide_transaction_metadata": True}
             {"routes": [_DEBEZIUM | {"options": _METADATA, "match": [f"s.{name}"]} for name in "ab"]},
             [1, 2, 3],
         ),
+        ([rows()], {"routes": [*_FRAMED, {"match": ["*.*"]}]}, [1]),
         ([rows()], _DEBEZIUM | {"options": {"heartbeat_interval_ms": 1}}, [1, 2, 3]),
         ([rows()], {"routes": [{"match": ["*.*"], "mask": ["v"]}]}, [1, 2, 3]),
         ([rows()], {"routes": [{"match": ["*.*"], "drop": True}]}, [1]),

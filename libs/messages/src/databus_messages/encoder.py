@@ -119,16 +119,20 @@ class EventEncoder:
 
     @property
     def has_fast_path(self) -> bool:
-        """Whether `rows_writers` may be used: no heartbeat follows transactions, and all records have the same order.
-
-        A compiled writer ends a transaction behind its last row, not behind the last rows of all outputs.
-        """
-        frames = sum(output.is_framed and not output.is_buffered for output in self._outputs)
-        return not self._heartbeat_outputs and frames < 2 and len({output.is_buffered for output in self._outputs}) < 2
+        """Whether `rows_writers` may be used: no heartbeat follows transactions, and all rows have the same order."""
+        return not self._heartbeat_outputs and len({output.is_buffered for output in self._outputs}) < 2
 
     def rows_writers(self, fingerprint: str) -> tuple[RowsWriter, ...] | None:
-        """Return a compiled writer for each route of a table in `routes`; None if a route has none."""
-        writers = [route.rows_writer() for route in self.routes[fingerprint]]
+        """Return a compiled writer for each route of a table in `routes`; None if a route has none.
+
+        If several outputs write frames, their tables have none: compiled code writes an output's END after that
+        output's last row, and not after the last row of all outputs.
+        """
+        routes = self.routes[fingerprint]
+        framed = [output for output in self._framed_outputs if not output.is_buffered]
+        if len(framed) > 1 and any(route.output in framed for route in routes):
+            return None
+        writers = [route.rows_writer() for route in routes]
         return None if None in writers else tuple(writer for writer in writers if writer is not None)
 
     def pass_transactions(self, last: int) -> None:
