@@ -134,7 +134,9 @@ async def _publish(stream: Stream, settings: Settings, broker: Broker, outcome: 
             (record.key, record.value, tuple(record.headers), record.timestamp)
             for record in DefaultRecordBatch(bytes(batch._build()))
         ]
-    outcome.commits = [decode_progress(value) for _, value, *_ in outcome.records[names.progress_topic("shop"), 0]]
+    outcome.commits = [
+        decode_progress(value) for _, value, *_ in outcome.records[names.progress_topic(settings.name), 0]
+    ]
 
 
 def _noting(take: Callable[[], Counter[str]], noted: list[Counter[str]]) -> Counter[str]:

@@ -7,10 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from databus_core.errors import KafkaUnavailable
-from databus_core.events import (
-    End,
-    TableDefinition,
-)
+from databus_core.events import End, TableDefinition
 from databus_core.progress import Progress
 from databus_core.spans import Spans, Trace
 from databus_publisher.tracing import TracedEnd

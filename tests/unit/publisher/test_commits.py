@@ -8,10 +8,7 @@ import pytest
 
 from common.waiting import eventually
 from databus_core.errors import GenerationLost
-from databus_core.events import (
-    Event,
-    encode_events,
-)
+from databus_core.events import Event, encode_events
 from databus_core.pipe import Entry
 from databus_publisher import service
 from databus_publisher.publication import Publication

@@ -30,7 +30,9 @@ from databus_core.events import (
     TableDefinition,
     decode_events,
 )
+from databus_core.names import SEQUENCE_HEADER
 from databus_publisher.batches import Limit
+from databus_wire.kafka_records import sequence_text
 
 _MAXWELL = {
     "output_binlog_position": True,
@@ -139,7 +141,7 @@ def stream_of(*entries: Sequence[Event]) -> Stream:
 
 
 def left_to_python(publisher: dict[str, Any], *entries: Sequence[Event], partitions: int = 1) -> list[int]:
-    """Publish entries after `stream_of`'s first. Return which transactions took the Python path."""
+    """Publish entries after `stream_of`'s first, by both paths. Return which transactions were left to Python."""
     found: list[int] = []
 
     def decode(payload: bytes) -> list[Event]:
@@ -150,6 +152,7 @@ def left_to_python(publisher: dict[str, Any], *entries: Sequence[Event], partiti
     stream, broker = stream_of(*entries), Broker(partitions, Limit(2**20, 9000))
     with patch("databus_publisher.publication.decode_events", decode):
         outcome = outcome_of(stream, {"publisher": publisher}, broker, pure=False)
+    assert outcome == outcome_of(stream, {"publisher": publisher}, broker, pure=True)
     assert outcome.error is None
     assert outcome.commits[-1].transaction == sum(isinstance(e, Begin) for entry in stream.entries for e in entry)
     return found
@@ -169,6 +172,7 @@ _NEW_KEY = rows("update", [b"1", b"x"], [b"2", b"x"])
 _BY_KEY = {"partition_by": "primary_key"}
 _DEBEZIUM: dict[str, Any] = {"format": "debezium-json", "options": {"schemas_enable": False}}
 _METADATA = {"provide_transaction_metadata": True}
+_TO_FRAMES = {"match": ["*.*"], "topic": "shop.transaction"}
 _FRAMED = [{"match": [f"s.{name}"], "format": "canal-protobuf"} for name in "bc"]
 
 
@@ -192,6 +196,7 @@ _FRAMED = [{"match": [f"s.{name}"], "format": "canal-protobuf"} for name in "bc"
             [1, 2, 3],
         ),
         ([rows()], {"routes": [*_FRAMED, {"match": ["*.*"]}]}, [1]),
+        ([rows()], {"routes": [{"match": ["s.b"]} | _DEBEZIUM | {"options": _METADATA}, _TO_FRAMES]}, [1, 2, 3]),
         ([rows()], _DEBEZIUM | {"options": {"heartbeat_interval_ms": 1}}, [1, 2, 3]),
         ([rows()], {"routes": [{"match": ["*.*"], "mask": ["v"]}]}, [1, 2, 3]),
         ([rows()], {"routes": [{"match": ["*.*"], "drop": True}]}, [1]),
@@ -209,22 +214,64 @@ def test_what_compiled_code_leaves_takes_the_python_path(
     assert left_to_python(publisher, entry, partitions=3) == left
 
 
-def test_transaction_metadata_has_the_order_of_rows_of_several_events_and_of_the_tables_rows() -> None:
-    first, other, last = rows("insert", [b"1", b"x"], [b"2", b"x"]), rows(table=B), rows("insert", [b"3", b"x"])
-    content = first, msgspec.structs.replace(other, row=2), msgspec.structs.replace(last, row=3)
-    entries = transaction(2, other), transaction(3, *content)
-    publisher = _DEBEZIUM | {"options": _DEBEZIUM["options"] | _METADATA}
+def with_metadata(**options: object) -> dict[str, Any]:
+    return _DEBEZIUM | {"options": _DEBEZIUM["options"] | _METADATA | options}
+
+
+def frames_of(publisher: dict[str, Any], *entries: Sequence[Event]) -> list[tuple[str, int | None, bytes]]:
+    """Return status, number of rows and sequence of each BEGIN and END."""
+    outcome = outcome_of(stream_of(*entries), {"publisher": publisher}, Broker(), pure=False)
+    frames = [
+        (msgspec.json.decode(value), dict(headers)) for _, value, headers, _ in outcome.records["shop.transaction", 0]
+    ]
+    return [(frame["status"], frame["event_count"], headers[SEQUENCE_HEADER]) for frame, headers in frames]
+
+
+_TWO_OF_A, _ONE_OF_B = rows("insert", [b"1", b"x"], [b"2", b"x"]), msgspec.structs.replace(rows(table=B), row=2)
+_DELETED = msgspec.structs.replace(rows("delete"), row=3)
+_B_ELSEWHERE = {"routes": [{"match": ["s.b"]}, {"match": ["*.*"], **with_metadata()}]}
+
+
+@pytest.mark.parametrize(
+    ("publisher", "frames"),
+    [
+        (with_metadata(), [("BEGIN", None, 0), ("END", 4, 4)]),
+        (with_metadata(skipped_operations=["d"]), [("BEGIN", None, 0), ("END", 3, 4)]),
+        (with_metadata(skipped_operations=["c", "d"]), []),
+        (_B_ELSEWHERE, [("BEGIN", None, 0), ("END", 3, 4)]),
+    ],
+)
+def test_the_frames_of_transaction_metadata_are_around_all_rows_that_are_published(
+    publisher: dict[str, Any], frames: list[tuple[str, int | None, int]]
+) -> None:
+    entries = transaction(2, rows(table=B)), transaction(3, _TWO_OF_A, _ONE_OF_B, _DELETED)
     assert left_to_python(publisher, *entries) == [1, 2]
-    outcome, by_python = (
-        outcome_of(stream_of(*entries), {"publisher": publisher}, Broker(), pure=pure) for pure in (False, True)
-    )
-    assert outcome == by_python
-    *_, (_, begin, *_), (_, end, *_) = outcome.records["shop.transaction", 0]
-    assert [msgspec.json.decode(value)["status"] for value in (begin, end)] == ["BEGIN", "END"]
-    assert msgspec.json.decode(end)["event_count"] == 4
+    found = [frame for frame in frames_of(publisher, *entries) if frame[2].startswith(sequence_text(3, 0)[:16])]
+    assert found == [(status, count, sequence_text(3, row)) for status, count, row in frames]
+
+
+def test_the_last_rows_of_a_transaction_may_be_those_of_another_output() -> None:
+    entries = transaction(2, rows(table=B)), transaction(3, _TWO_OF_A, _ONE_OF_B)
+    assert left_to_python(_B_ELSEWHERE, *entries) == [1, 2]
+    assert frames_of(_B_ELSEWHERE, *entries)[-1] == ("END", 2, sequence_text(3, 3))
+
+
+def test_transaction_metadata_has_the_order_of_rows_in_the_transaction_and_in_their_table() -> None:
+    entries = transaction(2, rows(table=B)), transaction(3, _TWO_OF_A, _ONE_OF_B, _DELETED)
+    stream = stream_of(*entries)
+    outcome = outcome_of(stream, {"publisher": with_metadata(tombstones_on_delete=False)}, Broker(), pure=False)
     *_, (_, value, *_) = outcome.records["shop.s.a", 0]
     order = msgspec.json.decode(value)["transaction"]
     assert (order["total_order"], order["data_collection_order"]) == (4, 3)
+
+
+def test_after_a_full_batch_of_the_transactions_topic_compiled_code_goes_on() -> None:
+    """The rows of three partitions, with tombstones, need less room in each than the frames."""
+    changes = [rows("delete" if n % 2 else "insert", [b"%d" % n, b"x"]) for n in range(2, 82)]
+    entry = [event for number, change in enumerate(changes, 2) for event in transaction(number, change)]
+    left = left_to_python(with_metadata() | _BY_KEY, entry, partitions=3)
+    assert 1 < len(left) < 20
+    assert left[-1] < 80
 
 
 def test_a_transaction_of_two_entries_takes_the_python_path() -> None:

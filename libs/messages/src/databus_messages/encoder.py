@@ -125,13 +125,16 @@ class EventEncoder:
     def rows_writers(self, fingerprint: str) -> tuple[RowsWriter, ...] | None:
         """Return a compiled writer for each route of a table in `routes`; None if a route has none.
 
-        If several outputs write frames, their tables have none: compiled code writes an output's END after that
-        output's last row, and not after the last row of all outputs.
+        Compiled code writes the frame that ends a transaction after the output's own last row, the Python path after
+        the last row of all outputs. So that no partition shows it, a table has no writer if other outputs, too, write
+        frames, or if its topic is one for frames.
         """
         routes = self.routes[fingerprint]
         framed = [output for output in self._framed_outputs if not output.is_buffered]
-        if len(framed) > 1 and any(route.output in framed for route in routes):
-            return None
+        topics = {topic for output in framed for topic in output.format.topics()}
+        for route in routes:
+            if (len(framed) > 1 and route.output in framed) or route.row_partitions[0].topic in topics:
+                return None
         writers = [route.rows_writer() for route in routes]
         return None if None in writers else tuple(writer for writer in writers if writer is not None)
 

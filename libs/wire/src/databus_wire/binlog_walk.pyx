@@ -22,7 +22,7 @@ from cpython.mem cimport PyMem_Free
 from databus_wire.executed_gtids cimport ExecutedGtids
 from databus_wire.msgpack_events cimport (
     EventHead, Text, is_text, put_bin, put_bool, put_str, put_uint, read_bool, read_fields, read_raw, read_text,
-    read_uint, refuse_events,
+    read_uint, refuse_events, text_of,
 )
 from databus_wire.msgpack_rows cimport Cursor
 from databus_wire.output cimport Output, end_at, room
@@ -370,8 +370,3 @@ cdef class BinlogWalk:
 
 cdef inline Text no_text() noexcept:
     return Text(NULL, 0)
-
-
-cdef inline Text text_of(bytes value) noexcept:
-    """Return the text of a value that outlives it."""
-    return Text(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))

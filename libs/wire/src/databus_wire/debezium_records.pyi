@@ -19,7 +19,7 @@ class DebeziumWriter(RowsWriter):
     key: indexes of the key's columns, and what is before and after them; None: rows have no key.
     envelopes: of an insert, an update and a delete; None: the operation has no record.
     tombstones: whether a delete is followed by a tombstone, if rows have a key.
-    transactions: writes transaction metadata; None: there is none, and templates have what stands in its place.
+    transactions: writes transaction metadata; None: there is none, and the templates have `null` instead of blocks.
     table: the table's name in transaction metadata.
     """
 

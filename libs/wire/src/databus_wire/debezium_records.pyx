@@ -51,6 +51,7 @@ cdef class DebeziumWriter(RowsWriter):
                 return False  # one that changes the partition is a delete and an insert
         elif not self.write_rows(transaction, rows, <tuple> envelope):
             return False
+        # Every event has rows, so this holds once in a transaction.
         if self.transactions is not None and self.counter.written + rows.count == self.counter.all:
             return self.transactions.end(self.open, transaction)
         return True

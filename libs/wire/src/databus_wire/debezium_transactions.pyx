@@ -4,10 +4,9 @@ Python encodes the two messages, once for each transaction.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from databus_wire.json_fast_path cimport put_integer
 from databus_wire.kafka_records cimport RecordPacker
-from databus_wire.msgpack_events cimport Text
+from databus_wire.msgpack_events cimport Text, text_of
 from databus_wire.output cimport Output, append_bytes, end_at, room
 from databus_wire.rows_writer cimport OpenBatches, Rows, Transaction
 from libc.stdint cimport int64_t
@@ -50,7 +49,7 @@ cdef class TransactionWriter:
         if self.attempt != open.attempt:
             return True
         key, value = self.end_message(self.counts)
-        return self.pack(open, transaction, key, value, transaction.rows)
+        return self.pack(open, transaction, key, value, transaction.next_row)
 
     cdef bint pack(self, OpenBatches open, const Transaction* transaction, bytes key, bytes value, int64_t row) except -1:
         cdef RecordPacker batch = open.find(self.partition)
@@ -62,7 +61,3 @@ cdef class TransactionWriter:
 
 cdef inline str string(Text text):
     return text.data[:text.size].decode()
-
-
-cdef inline Text text_of(bytes value) noexcept:
-    return Text(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))

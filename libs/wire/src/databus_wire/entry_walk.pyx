@@ -124,7 +124,7 @@ cdef class EntryWalk:
         cdef Py_ssize_t index, elements
         cdef uint64_t tag
         self.events.clear()
-        self.current.rows = 0
+        self.current.next_row = 0
         self.open.begin(next_number(), self.transaction + 1)
         for index in range(self.left):
             elements = read_fields(cursor)
@@ -168,7 +168,7 @@ cdef class EntryWalk:
         event.rows.count = read_array(&images)
         if event.rows.action == UPDATE:
             event.rows.count //= 2
-        self.current.rows = event.rows.first + event.rows.count
+        self.current.next_row = event.rows.first + event.rows.count
         read_text(cursor)  # query
         read_uint(cursor)  # table_id
         for writer in found:

@@ -2,7 +2,7 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from databus_wire.msgpack_events cimport Text
+from databus_wire.msgpack_events cimport Text, text_of
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -206,10 +206,6 @@ cdef inline char* put_varint(int64_t number, char* out) noexcept:
         out += 1
     out[0] = <char> rest
     return out + 1
-
-
-cdef inline Text text_of(bytes field) noexcept:
-    return Text(NULL, 0) if field is None else Text(PyBytes_AS_STRING(field), PyBytes_GET_SIZE(field))
 
 
 cdef inline Py_ssize_t size_of(Text field) noexcept:

@@ -4,6 +4,7 @@ The functions `read_…` move the cursor behind what they read, and raise Malfor
 `put_…` write into reserved room, and return the end of what they wrote.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from databus_wire.msgpack_rows cimport Cursor
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
@@ -33,6 +34,11 @@ cdef enum EventHead:  # the first byte of a field
 cdef struct Text:  # of another's memory; a null pointer is nil
     const char* data
     Py_ssize_t size
+
+
+cdef inline Text text_of(bytes value) noexcept:
+    """Return the text of bytes, or nil of None. It is valid as long as they are."""
+    return Text(NULL, 0) if value is None else Text(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
 
 
 cdef inline int refuse_events(const char* why) except -1 with gil:

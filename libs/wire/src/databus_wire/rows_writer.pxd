@@ -24,7 +24,7 @@ cdef struct Transaction:  # fields of Begin and Commit in databus_core.events
     bint has_xid
     uint64_t xid
     int64_t now_ns  # time of encoding, since the epoch
-    int64_t rows  # ordinal of the row after its last captured row
+    int64_t next_row  # the ordinal that its next captured row would have
 
 
 cdef struct Rows:  # fields of RowsEvent in databus_core.events

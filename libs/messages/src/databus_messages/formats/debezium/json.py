@@ -66,7 +66,7 @@ class DebeziumJson(Debezium[JsonOptions]):
             self._transactions = TransactionWriter(partition, block, frames.begin, frames.end)
 
     def rows_writer(self, table: Table) -> RowsWriter | None:
-        """Return a compiled writer, unless values have statements."""
+        """Return a compiled writer; None with `include_query`, because values then contain statements."""
         encoder = self._tables[table]
         if self.options.include_query or not isinstance(encoder.images, JsonRows):
             return None
@@ -94,15 +94,11 @@ class TransactionFrames:
     def begin(self, gtid: str, file: str, start: int, time_us: int) -> tuple[bytes, bytes, bytes]:
         """Return the transaction's id in JSON, and key and value of its BEGIN message."""
         self._id, self._time_us = transaction_id(gtid, file, start), time_us
-        return _json(self._id), *self._encoded(begin_message(self._id, time_us))
+        return _json(self._id), *self._topic.encoded({"id": self._id}, begin_message(self._id, time_us))
 
     def end(self, rows: Mapping[str, int]) -> tuple[bytes, bytes]:
         """Return key and value of its END message, from the numbers of rows by table."""
-        return self._encoded(end_message(self._id, self._time_us, rows))
-
-    def _encoded(self, message: dict[str, object]) -> tuple[bytes, bytes]:
-        record = self._topic.record({"id": self._id}, message)
-        return record.key or b"", record.value or b""
+        return self._topic.encoded({"id": self._id}, end_message(self._id, self._time_us, rows))
 
 
 class JsonCodec(Codec):

@@ -31,7 +31,11 @@ class MetadataTopic:
 
     def record(self, key: dict[str, Any], value: dict[str, Any]) -> Record:
         """Encode a record."""
-        return Record(self._encoder("key")(key), self._encoder("value")(value), topic=self.name)
+        return Record(*self.encoded(key, value), topic=self.name)
+
+    def encoded(self, key: dict[str, Any], value: dict[str, Any]) -> tuple[bytes, bytes]:
+        """Encode a key and a value."""
+        return self._encoder("key")(key), self._encoder("value")(value)
 
     def _new_encoder(self, part: str) -> Callable[[dict[str, Any]], bytes]:
         schema = self._schemas[part]
