@@ -36,15 +36,21 @@ class Clients:
         self._finishing = False
 
     async def run(self) -> None:
-        """Request something now and then, until `finish`. Raises Violation."""
+        """Request something now and then, until `finish`. Then let all backfills end, and load all parked tables.
+
+        Raises Violation or Stuck.
+        """
         while not self._finishing:
             with suppress(RetryableError, BackfillConflict):
                 await self._request(await self._look())
             await asyncio.sleep(self._random.uniform(0, _PAUSE))
+        await self._end_backfills()
 
-    async def finish(self) -> None:
-        """Let all backfills end, and load all parked tables. Raises Violation or Stuck."""
+    def finish(self) -> None:
+        """Let `run` request nothing more, and end once all backfills have ended."""
         self._finishing = True
+
+    async def _end_backfills(self) -> None:
         try:
             async with asyncio.timeout(_FINISH_SECONDS):
                 while not await self._has_finished():  # noqa: ASYNC110 - an event cannot come out of Kafka

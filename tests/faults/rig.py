@@ -86,7 +86,7 @@ class Rig:
                 writing = [tasks.create_task(writer.run()) for writer in self.writers]
                 await self.progress()
                 yield
-                await self.clients.finish()
+                self.clients.finish()
                 await requesting
                 await self._published()
                 for writer in self.writers:
