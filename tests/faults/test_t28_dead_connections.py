@@ -20,8 +20,6 @@ from faults.proxy import Proxy
 pytestmark = pytest.mark.mysql_in_slow
 
 _BACKLOG = 64 * 2**10
-#: a reader that loses its lease, because the machine stands still, would connect again before it notices anything
-_PATIENT = {"renew": "10s"}
 
 
 @pytest.fixture
@@ -34,7 +32,7 @@ async def proxy(source: Server) -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 def pipeline(make_pipeline: MakePipeline, source: Server, proxy: Proxy, schema: str) -> Pipeline:
-    return make_pipeline(replace(source, port=proxy.port), schema, reader={"backlog_limit": _BACKLOG, "election": _PATIENT})
+    return make_pipeline(replace(source, port=proxy.port), schema, reader={"backlog_limit": _BACKLOG})
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)

@@ -34,8 +34,7 @@ Run = Callable[..., Awaitable[tuple[int, Found]]]
 async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute) -> Pipeline:
     """A pipeline that captures the test's schema, which has the table `t`."""
     await execute("CREATE TABLE t (a INT PRIMARY KEY)")
-    patient = {"election": {"renew": "10s"}}  # else a machine that stands still would end leases, and generations
-    return make_pipeline(source, schema, reader=patient, publisher=patient)
+    return make_pipeline(source, schema)
 
 
 @pytest.fixture
