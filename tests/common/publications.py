@@ -70,6 +70,7 @@ class _Kafka:
         return range(self._partitions)
 
     async def send_batch(self, batch: RecordBatch, topic: str, partition: int) -> "asyncio.Future[None]":
+        assert batch.record_count()
         self.batches.append((topic, partition, batch))
         delivered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         delivered.set_result(None)

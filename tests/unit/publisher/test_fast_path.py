@@ -186,7 +186,7 @@ _FRAMED = [{"match": [f"s.{name}"], "format": "canal-protobuf"} for name in "bc"
         ([rows("update", [b"1", cast(bytes, ABSENT)], [b"1", b"x"], partial=True)], {}, [1, 2]),
         ([rows("insert", [b"1", b"\xff"])], {}, [1]),
         ([rows("insert", [b"1", b"\xff"])], _DEBEZIUM, [1, 2]),
-        ([rows("insert", [b"1", b"x" * 9000])], {}, [1, 2, 3]),
+        ([rows("insert", [b"1", b"x" * 9000])], {}, [1, 2]),
         ([rows(table=B)], {}, [1, 2]),
         ([rows()], {"options": {"compat": "strict"}}, [1, 2, 3]),
         ([rows()], _DEBEZIUM | {"options": _METADATA}, [1]),
@@ -203,13 +203,13 @@ _FRAMED = [{"match": [f"s.{name}"], "format": "canal-protobuf"} for name in "bc"
         ([QueryEvent(A.fingerprint, Action.TRUNCATE, b"TRUNCATE a", 5, 7, A.fingerprint)], {}, [1, 2]),
         ([rows(), OversizedRow(A.fingerprint, Action.INSERT, 1, 5, 7, 9)], {}, [1, 2]),
         ([Skipped(), rows()], {}, [1, 2]),
-        ([SnapshotEvent(A.fingerprint, 0, rows().rows, 1)], {}, [1, 2, 3]),
+        ([SnapshotEvent(A.fingerprint, 0, rows().rows, 1)], {}, [1, 2]),
     ],
 )
 def test_what_compiled_code_leaves_takes_the_python_path(
     content: Sequence[Event], publisher: dict[str, Any], left: list[int]
 ) -> None:
-    """The transaction after it takes the fast path again, unless no rows of the table do, or no batch is open."""
+    """The transaction after it takes the fast path again, unless no rows of the table do."""
     entry = [*transaction(2, *content), *transaction(3, rows())]
     assert left_to_python(publisher, entry, partitions=3) == left
 
@@ -265,13 +265,26 @@ def test_transaction_metadata_has_the_order_of_rows_in_the_transaction_and_in_th
     assert (order["total_order"], order["data_collection_order"]) == (4, 3)
 
 
-def test_after_a_full_batch_of_the_transactions_topic_compiled_code_goes_on() -> None:
+def in_one_entry(changes: Sequence[RowsEvent]) -> list[Event]:
+    """Return the events of transactions with a change each; the first is number 2."""
+    return [event for number, change in enumerate(changes, 2) for event in transaction(number, change)]
+
+
+@pytest.mark.parametrize("publisher", [{}, _DEBEZIUM, {"format": "maxwell-json"}, {"format": "canal-json"}])
+def test_compiled_code_goes_on_after_batches_that_are_full(publisher: dict[str, Any]) -> None:
+    entry = in_one_entry([rows("insert", [b"%d" % n, b"x" * 100 * (n % 25)]) for n in range(1, 60)])
+    assert left_to_python(publisher | _BY_KEY, entry, partitions=3) == [1]
+
+
+def test_compiled_code_goes_on_after_full_batches_of_the_transactions_topic() -> None:
     """The rows of three partitions, with tombstones, need less room in each than the frames."""
-    changes = [rows("delete" if n % 2 else "insert", [b"%d" % n, b"x"]) for n in range(2, 82)]
-    entry = [event for number, change in enumerate(changes, 2) for event in transaction(number, change)]
-    left = left_to_python(with_metadata() | _BY_KEY, entry, partitions=3)
-    assert 1 < len(left) < 20
-    assert left[-1] < 80
+    entry = in_one_entry([rows("delete" if n % 2 else "insert", [b"%d" % n, b"x"]) for n in range(2, 82)])
+    assert left_to_python(with_metadata() | _BY_KEY, entry, partitions=3) == [1]
+
+
+def test_a_transaction_is_left_to_python_if_its_batch_would_be_sent_less_than_half_full() -> None:
+    small, large = rows("insert", [b"1", b"x" * 1500]), rows("insert", [b"2", b"x" * 6000])
+    assert left_to_python({}, in_one_entry([small, large, small])) == [1, 3]
 
 
 def test_a_transaction_of_two_entries_takes_the_python_path() -> None:

@@ -56,7 +56,10 @@ cdef class TransactionWriter:
         if batch is None:
             return False
         open.touch(batch)
-        return batch.pack_row(transaction.now_ns // 1_000_000, text_of(key), text_of(value), row)
+        if batch.pack_row(transaction.now_ns // 1_000_000, text_of(key), text_of(value), row):
+            return True
+        open.full = self.partition
+        return False
 
 
 cdef inline str string(Text text):

@@ -26,6 +26,10 @@ class EntryWalk:
     def file(self) -> str:
         """The binlog file in which the last transaction that was published ends."""
 
+    @property
+    def full(self) -> Any:
+        """The partition whose batch has no room for the transaction at which `publish` stopped; None: all have."""
+
     def publish(
         self,
         writers: dict[bytes, tuple[RowsWriter, ...] | None],
@@ -38,7 +42,7 @@ class EntryWalk:
 
         writers: by the fingerprint of a table, a writer for each of its routes; None: its rows are not ordinary.
         find: called with a fingerprint that `writers` lacks; may add it.
-        open_batch: returns the open batch of a writer's partition; None: there is none yet.
+        open_batch: returns the open batch of a writer's partition; None: there can be none.
         after: ordinal of the transaction before.
         now_ns: time of encoding, in ns since the epoch.
 

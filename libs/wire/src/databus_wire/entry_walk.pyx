@@ -66,6 +66,11 @@ cdef class EntryWalk:
         """See entry_walk.pyi."""
         return PyBytes_FromStringAndSize(self.end_file.data, self.end_file.size).decode()
 
+    @property
+    def full(self):
+        """See entry_walk.pyi."""
+        return self.open.full
+
     def take_executed(self):
         """See entry_walk.pyi."""
         return self.executed.take()

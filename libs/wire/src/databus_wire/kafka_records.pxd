@@ -22,4 +22,4 @@ cdef class RecordPacker:
     cdef int undo(self) except -1
     cdef int set_transaction(self, int64_t ordinal) except -1
     cdef bint pack_row(self, int64_t time_ms, Text key, Text value, int64_t row) except -1
-    cdef bint pack(self, int64_t time_ms, Text key, Text value, Text headers) except -1
+    cdef bint pack(self, int64_t time_ms, Text key, Text value, Text headers, Py_ssize_t limit) except -1

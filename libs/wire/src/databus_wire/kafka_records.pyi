@@ -33,7 +33,7 @@ class RecordPacker:
         transaction: int = 0,
         rows: Sequence[int] | None = None,
     ) -> int:
-        """Pack records from index `first` on, as `append` does; return how many were packed.
+        """Pack records from index `first` on; return how many were packed before the batch is closed or has no room.
 
         With `rows`, the ordinals of one or more rows in a transaction, each record has one header: the `sequence_text`
         of its first row. Each row has as many records as the others, or each record as many rows.

@@ -11,6 +11,7 @@ cdef enum:
     ROW_DIGITS = 10
     SEQUENCE_SIZE = 27  # the digits of both ordinals, and a hyphen
 
+cdef Py_ssize_t NO_LIMIT = 2**31
 cdef int64_t TRANSACTIONS_LIMIT = 10**16
 cdef int64_t ROWS_LIMIT = 10**10
 cdef bytes NO_HEADERS = b"\x00"
@@ -30,7 +31,7 @@ cdef class RecordPacker:
     def append(self, int64_t time_ms, bytes key, bytes value, headers not None=()):
         """See kafka_records.pyi."""
         cdef bytes section = pack_headers(headers) if headers else NO_HEADERS
-        return self.pack(time_ms, text_of(key), text_of(value), text_of(section))
+        return self.pack(time_ms, text_of(key), text_of(value), text_of(section), self.limit if self.count else NO_LIMIT)
 
     def extend(self, int64_t time_ms, keys, values, Py_ssize_t first=0, int64_t transaction=0, rows=None):
         """See kafka_records.pyi."""
@@ -50,7 +51,7 @@ cdef class RecordPacker:
         for i in range(first, count):
             key, value = text_of(key_list[i]), text_of(value_list[i])
             if rows is None:
-                if not self.pack(time_ms, key, value, text_of(NO_HEADERS)):
+                if not self.pack(time_ms, key, value, text_of(NO_HEADERS), self.limit):
                     break
                 continue
             index = i * row_count // count
@@ -101,12 +102,12 @@ cdef class RecordPacker:
         """Pack a record whose only header is its sequence; `row` is the ordinal of its first row."""
         cdef Text headers = Text(PyByteArray_AS_STRING(self.sequence), len(self.sequence))
         put_row(row, <char*> headers.data + headers.size)
-        return self.pack(time_ms, key, value, headers)
+        return self.pack(time_ms, key, value, headers, self.limit)
 
-    cdef bint pack(self, int64_t time_ms, Text key, Text value, Text headers) except -1:
+    cdef bint pack(self, int64_t time_ms, Text key, Text value, Text headers, Py_ssize_t limit) except -1:
         """Pack a record; `headers` is the number of its headers and the headers, as the record has them.
 
-        Return False, and pack nothing, if the batch is closed or has no room for it.
+        Return False, and pack nothing, if the batch is closed, or would have more bytes than `limit`.
         """
         cdef int64_t delta_ms = time_ms - self.first_ms if self.count else 0
         cdef Py_ssize_t body = 1 + width(delta_ms) + width(self.count) + size_of(key) + size_of(value) + headers.size
@@ -115,7 +116,7 @@ cdef class RecordPacker:
         if self.is_closed:
             return False
         size = self.used + width(body) + body
-        if size > self.limit and self.count:
+        if size > limit:
             return False
         if size > self.capacity:
             capacity = max(size, min(2 * size, self.limit))

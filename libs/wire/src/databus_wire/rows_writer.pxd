@@ -47,6 +47,7 @@ cdef class Counter:
 cdef class OpenBatches:
     """The open batches of partitions, and which of them have records of the transaction that is being published."""
     cdef object find  # returns the open batch of a partition, or None
+    cdef object full  # the partition whose batch has no room for the transaction; None: all have
     cdef uint64_t attempt  # number of the attempt to publish the transaction
     cdef int64_t transaction  # its ordinal
     cdef list touched
@@ -65,14 +66,15 @@ cdef class RowsWriter:
     cdef Counter counter
     cdef OpenBatches open
     cdef list batches  # by the partition's index: the open batch, None if it was not looked up in this call
-    cdef RecordPacker batch  # the batch for the next records
+    cdef object partition  # of the next records
+    cdef RecordPacker batch  # its batch
     cdef Cursor keys  # where the key of the next row is
 
     cdef bint write(self, const Transaction* transaction, const Rows* rows) except -1
     cdef int trim(self) except -1
     cdef int begin(self, const Rows* rows) except -1
     cdef bint choose(self, const Rows* rows) except -1
-    cdef bint has_room(self, const Rows* rows) noexcept
+    cdef bint has_room(self, const Rows* rows) except -1
     cdef bint choose_for_all(self, const Rows* rows) except -1
     cdef bint use(self, Py_ssize_t partition) except -1
     cdef bint pack(self, const Transaction* transaction, Text key, Text value, int64_t row) except -1

@@ -17,7 +17,7 @@ cdef class OpenBatches:
 
     cdef int begin(self, uint64_t attempt, int64_t transaction) except -1:
         """Begin to publish a transaction."""
-        self.attempt, self.transaction = attempt, transaction
+        self.attempt, self.transaction, self.full = attempt, transaction, None
         self.touched.clear()
         return 0
 
@@ -76,9 +76,12 @@ cdef class RowsWriter:
             return False
         return self.use(partition)
 
-    cdef bint has_room(self, const Rows* rows) noexcept:
+    cdef bint has_room(self, const Rows* rows) except -1:
         """Return False if the batch has less room than the packed rows take: a message is hardly ever smaller."""
-        return self.batch.used + rows.packed.size < self.batch.limit
+        if self.batch.used + rows.packed.size < self.batch.limit:
+            return True
+        self.open.full = self.partition
+        return False
 
     cdef bint choose_for_all(self, const Rows* rows) except -1:
         """Choose the partition of all rows. Return False if they have several, or where `choose` does."""
@@ -99,9 +102,9 @@ cdef class RowsWriter:
         if self.batches is None:
             self.batches = [None] * len(self.partitions)
             self.open.writers.append(self)
-        self.batch = self.batches[partition]
+        self.partition, self.batch = self.partitions[partition], self.batches[partition]
         if self.batch is None:
-            self.batch = self.batches[partition] = self.open.find(self.partitions[partition])
+            self.batch = self.batches[partition] = self.open.find(self.partition)
             if self.batch is None:
                 return False
         self.open.touch(self.batch)
@@ -109,4 +112,7 @@ cdef class RowsWriter:
 
     cdef bint pack(self, const Transaction* transaction, Text key, Text value, int64_t row) except -1:
         """Add a record; `row` is the ordinal of its first row among all captured rows."""
-        return self.batch.pack_row(transaction.now_ns // 1_000_000, key, value, row)
+        if self.batch.pack_row(transaction.now_ns // 1_000_000, key, value, row):
+            return True
+        self.open.full = self.partition
+        return False

@@ -57,6 +57,7 @@ class Batches:
         self._limits: dict[str, Limit] = {}
         #: topics whose records are compressed
         self._compression: dict[str, Compression] = {}
+        #: batches that are not sent yet; those that the fast path has opened may be empty
         self._filling: dict[Partition, RecordBatch] = {}
         self._in_flight: dict[asyncio.Future[object], int] = {}
         self._in_flight_bytes = 0
@@ -80,8 +81,20 @@ class Batches:
         return self._limits[topic]
 
     def open_batch(self, partition: Partition) -> RecordBatch | None:
-        """Return the batch of a partition that is being filled."""
+        """Return the batch of a partition that is being filled; begin one if there is none.
+
+        Returns None if the topic has no limit yet.
+        """
+        if partition not in self._filling and partition.topic in self._limits:
+            self._filling[partition] = self._new_batch(partition.topic)
         return self._filling.get(partition)
+
+    async def make_room(self, partition: Partition) -> bool:
+        """Send the batch of a partition if it is at least half full. Return whether it was."""
+        if self._filling[partition].size() < min(self._limits[partition.topic]) // 2:
+            return False
+        await self._submit(partition)
+        return True
 
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
         """Add records, starting at index `first`, to the partition's open batch until it is full. Return how many."""
@@ -101,13 +114,12 @@ class Batches:
         key, value, headers, *_ = record
         time_ms = time_ns() // _NS_PER_MS
         filling = self._filling.get(partition)
-        if filling is not None and filling.append(time_ms, key, value, headers):
+        if filling is not None and filling.record_count() and filling.append(time_ms, key, value, headers):
             return True
         limit = self._limits[partition.topic]
         if value and len(value) >= limit.record:
             return False
-        compression = self._compression[partition.topic]
-        batch = RecordBatch(min(limit), transactional=self.transactional, compression=compression)
+        batch = self._new_batch(partition.topic)
         batch.append(time_ms, key, value, headers)  # a batch always accepts its first record
         if batch.size() > limit.record:
             return False
@@ -117,6 +129,10 @@ class Batches:
         if batch.size() >= limit.batch:
             await self._submit(partition)
         return True
+
+    def _new_batch(self, topic: str) -> RecordBatch:
+        limit, compression = min(self._limits[topic]), self._compression[topic]
+        return RecordBatch(limit, transactional=self.transactional, compression=compression)
 
     async def limit_memory(self) -> None:
         """Send batches that are not full yet if all of them together use too much memory."""
@@ -167,6 +183,8 @@ class Batches:
         topic, number, _ = partition
         batch = self._filling.pop(partition)
         size, records = batch.size(), batch.record_count()
+        if not records:
+            return
         try:
             await self.begin()
             delivery = await self._hand_over(batch, topic, number)

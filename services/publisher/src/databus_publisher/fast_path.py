@@ -28,8 +28,15 @@ class FastPath:
         #: fingerprint of a table → a writer for each of its routes; None: its rows are not ordinary
         self._writers: dict[bytes, tuple[RowsWriter, ...] | None] = {}
 
-    def publish(self, entry: EntryWalk) -> bool:
+    async def publish(self, entry: EntryWalk) -> bool:
         """Publish the ordinary transactions that come next in an entry. Return whether there were any."""
+        is_published = self._publish(entry)
+        while entry.full is not None and await self._producer.make_room(entry.full):
+            is_published = self._publish(entry) or is_published
+        return is_published
+
+    def _publish(self, entry: EntryWalk) -> bool:
+        """Do so up to a transaction for which a batch has no room."""
         before = self._tracker.transaction
         try:
             # The Python path raises these again, with a cause, or reads what another version has written.

@@ -148,7 +148,7 @@ class Publication:
     async def _add_some(self, entry: EntryWalk, fast_path: FastPath) -> None:
         """Publish ordinary transactions in compiled code, and all others here."""
         while not entry.done:
-            if not self.in_transaction and fast_path.publish(entry):
+            if not self.in_transaction and await fast_path.publish(entry):
                 await self._commit_if_due()
             if not entry.done:
                 await self._add_all(entry.take_group())
