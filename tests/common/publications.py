@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -27,6 +28,8 @@ from databus_publisher.record_batch import RecordBatch
 
 #: turns of the event loop for a commit
 _COMMIT_TURNS = 20
+#: topics of heartbeats, whose sequences are those of the next transaction
+_HEARTBEATS = "__debezium-heartbeat"
 NOW_NS = 1_790_000_000_123_456_789
 
 
@@ -64,6 +67,8 @@ class _Kafka:
 
     def __init__(self, partitions: int) -> None:
         self.batches: list[tuple[str, int, RecordBatch]] = []
+        #: the first batch of each Kafka transaction
+        self.begun: list[int] = []
         self._partitions = partitions
 
     async def partitions_for(self, topic: str) -> range:
@@ -76,7 +81,8 @@ class _Kafka:
         delivered.set_result(None)
         return delivered
 
-    async def begin_transaction(self) -> None: ...
+    async def begin_transaction(self) -> None:
+        self.begun.append(len(self.batches))
 
     async def commit_transaction(self) -> None:
         for _ in range(_COMMIT_TURNS):
@@ -138,6 +144,25 @@ async def _publish(stream: Stream, settings: Settings, broker: Broker, outcome: 
     outcome.commits = [
         decode_progress(value) for _, value, *_ in outcome.records[names.progress_topic(settings.name), 0]
     ]
+    _require_whole_transactions(kafka, names.progress_topic(settings.name))
+
+
+def _require_whole_transactions(kafka: _Kafka, progress_topic: str) -> None:
+    """Require each Kafka transaction to have all records up to its progress, and none after it."""
+    before = 0
+    for first, end in pairwise([*kafka.begun, len(kafka.batches)]):
+        sent: list[int] = []
+        reached: int | None = None
+        for topic, _, batch in kafka.batches[first:end]:
+            for record in DefaultRecordBatch(bytes(batch._build())):
+                if topic == progress_topic:
+                    reached = decode_progress(record.value).transaction
+                if not topic.startswith(_HEARTBEATS):
+                    sent += [int(text[:16]) for name, text in record.headers if name == names.SEQUENCE_HEADER]
+        if reached is None:  # it was not committed, after an error
+            continue
+        assert all(before < transaction <= reached for transaction in sent), (before, sent, reached)
+        before = reached
 
 
 def _noting(take: Callable[[], Counter[str]], noted: list[Counter[str]]) -> Counter[str]:

@@ -102,6 +102,30 @@ async def test_a_batch_stays_open_after_a_record_that_is_too_large() -> None:
     assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"1", b"4"]
 
 
+async def test_an_empty_batch_is_not_sent_and_accepts_no_record_that_is_too_large() -> None:
+    kafka: Any = AcceptingKafka()
+    batches = Batches(kafka, transactional=False)
+    assert batches.open_batch(T0) is None
+    batches.set_limit("t", Limit(100))
+    assert batches.open_batch(T0) is batches.open_batch(T0)
+    assert not await batches.make_room(T0)
+    assert not await batches.send(T0, Record(b"key", b"x" * 90))
+    await batches.flush()
+    assert kafka.accepted == []
+
+
+async def test_a_batch_is_sent_to_make_room_once_it_is_half_full() -> None:
+    kafka: Any = AcceptingKafka()
+    batches = Batches(kafka, transactional=False)
+    batches.set_limit("t", Limit(1000))
+    assert await batches.send(T0, Record(b"1", b"x" * 300))
+    assert not await batches.make_room(T0)
+    assert await batches.send(T0, Record(b"2", b"x" * 200))
+    assert await batches.make_room(T0)
+    (batch,) = kafka.accepted
+    assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"1", b"2"]
+
+
 async def test_every_flush_fails_after_a_batch_that_was_not_sent() -> None:
     kafka: Any = StalledKafka()
     batches = Batches(kafka, transactional=False)

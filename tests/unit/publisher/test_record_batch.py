@@ -71,6 +71,15 @@ def test_a_batch_has_the_same_bytes_as_aiokafkas(transactional: bool, headers: b
         assert ours._build() == other.build()
 
 
+def test_of_records_that_are_packed_together_the_first_must_not_exceed_the_limit_either() -> None:
+    ours, other = (RecordBatch(LIMIT, transactional=True) for _ in range(2))
+    assert other.extend(NOW_MS, [None], [bytes(LIMIT - 1000)]) == 1
+    room = LIMIT - 1000 + LIMIT - other.size()  # for a value
+    assert ours.extend(NOW_MS, [None], [bytes(room + 1)]) == 0
+    assert ours.extend(NOW_MS, [None], [bytes(room)]) == 1
+    assert ours.size() == LIMIT
+
+
 @pytest.mark.parametrize(("compression", "codec"), [("lz4", 3), ("zstd", 4)])
 def test_a_compressed_batch_has_the_same_records(compression: Compression, codec: int) -> None:
     records = [Record(b"%d" % number, b"value " * 20) for number in range(100)]

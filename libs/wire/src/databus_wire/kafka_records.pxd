@@ -11,7 +11,8 @@ cdef struct Mark:
 
 cdef class RecordPacker:
     cdef bytearray data
-    cdef Py_ssize_t capacity, limit, used, count
+    cdef Py_ssize_t capacity, used, count
+    cdef readonly Py_ssize_t limit
     cdef readonly int64_t first_ms, last_ms
     cdef bint is_closed
     cdef bytearray sequence  # the headers of a record whose only header is its sequence

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 class RecordPacker:
     """Packs the records of a batch in order."""
 
+    #: the largest size of the batch in bytes, header included
+    limit: int
     #: time of the first record, in ms since the epoch
     first_ms: int
     #: the latest time of any record, in ms since the epoch
@@ -13,7 +15,7 @@ class RecordPacker:
     def __init__(self, header: int, limit: int, sequence: str = "") -> None:
         """Reserve `header` bytes for the batch's header.
 
-        `limit` is the largest size of the batch, header included; `sequence` the name of the header that `extend` adds.
+        `sequence` is the name of the header that `extend` adds.
         """
 
     def append(
@@ -34,6 +36,8 @@ class RecordPacker:
         rows: Sequence[int] | None = None,
     ) -> int:
         """Pack records from index `first` on; return how many were packed before the batch is closed or has no room.
+
+        Other than with `append`, the first record has to have room, too.
 
         With `rows`, the ordinals of one or more rows in a transaction, each record has one header: the `sequence_text`
         of its first row. Each row has as many records as the others, or each record as many rows.

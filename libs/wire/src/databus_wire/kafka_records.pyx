@@ -3,7 +3,7 @@
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from databus_wire.msgpack_events cimport Text, text_of
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.string cimport memcpy
 
 cdef enum:
@@ -11,7 +11,6 @@ cdef enum:
     ROW_DIGITS = 10
     SEQUENCE_SIZE = 27  # the digits of both ordinals, and a hyphen
 
-cdef Py_ssize_t NO_LIMIT = 2**31
 cdef int64_t TRANSACTIONS_LIMIT = 10**16
 cdef int64_t ROWS_LIMIT = 10**10
 cdef bytes NO_HEADERS = b"\x00"
@@ -31,7 +30,7 @@ cdef class RecordPacker:
     def append(self, int64_t time_ms, bytes key, bytes value, headers not None=()):
         """See kafka_records.pyi."""
         cdef bytes section = pack_headers(headers) if headers else NO_HEADERS
-        return self.pack(time_ms, text_of(key), text_of(value), text_of(section), self.limit if self.count else NO_LIMIT)
+        return self.pack(time_ms, text_of(key), text_of(value), text_of(section), self.limit if self.count else INT64_MAX)
 
     def extend(self, int64_t time_ms, keys, values, Py_ssize_t first=0, int64_t transaction=0, rows=None):
         """See kafka_records.pyi."""

@@ -46,7 +46,7 @@ cdef class Counter:
 
 cdef class OpenBatches:
     """The open batches of partitions, and which of them have records of the transaction that is being published."""
-    cdef object find  # returns the open batch of a partition, or None
+    cdef object find  # returns the open batch of a partition; None: it can have none
     cdef object full  # the partition whose batch has no room for the transaction; None: all have
     cdef uint64_t attempt  # number of the attempt to publish the transaction
     cdef int64_t transaction  # its ordinal

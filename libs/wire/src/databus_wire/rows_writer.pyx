@@ -67,7 +67,7 @@ cdef class RowsWriter:
         return 0
 
     cdef bint choose(self, const Rows* rows) except -1:
-        """Choose the partition of the next row. Return False if it has no open batch, or an update changes it."""
+        """Choose the partition of the next row. Return False if it can have no batch, or an update changes it."""
         cdef Py_ssize_t partition
         if self.chooser is None:
             return self.use(0)
@@ -98,7 +98,7 @@ cdef class RowsWriter:
         return True
 
     cdef bint use(self, Py_ssize_t partition) except -1:
-        """Add the next records to a partition; return False if it has no open batch."""
+        """Add the next records to a partition; return False if it can have no batch."""
         if self.batches is None:
             self.batches = [None] * len(self.partitions)
             self.open.writers.append(self)

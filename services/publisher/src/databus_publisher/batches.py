@@ -91,7 +91,8 @@ class Batches:
 
     async def make_room(self, partition: Partition) -> bool:
         """Send the batch of a partition if it is at least half full. Return whether it was."""
-        if self._filling[partition].size() < min(self._limits[partition.topic]) // 2:
+        batch = self._filling[partition]
+        if not batch.record_count() or batch.size() < batch.limit // 2:
             return False
         await self._submit(partition)
         return True
@@ -114,6 +115,7 @@ class Batches:
         key, value, headers, *_ = record
         time_ms = time_ns() // _NS_PER_MS
         filling = self._filling.get(partition)
+        # An empty batch would accept a first record of any size.
         if filling is not None and filling.record_count() and filling.append(time_ms, key, value, headers):
             return True
         limit = self._limits[partition.topic]

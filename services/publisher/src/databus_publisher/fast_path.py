@@ -36,7 +36,7 @@ class FastPath:
         return is_published
 
     def _publish(self, entry: EntryWalk) -> bool:
-        """Do so up to a transaction for which a batch has no room."""
+        """Publish up to the first transaction that is not ordinary, or for which a batch has no room."""
         before = self._tracker.transaction
         try:
             # The Python path raises these again, with a cause, or reads what another version has written.
