@@ -38,7 +38,9 @@ class EntryWalk:
         after: int,
         now_ns: int,
     ) -> int:
-        """Publish the ordinary transactions that come next. Return how many; 0 if the next one is not ordinary.
+        """Publish the ordinary transactions that come next. Return how many.
+
+        It stops at a transaction that is not ordinary, or for which a batch has no room (`full`).
 
         writers: by the fingerprint of a table, a writer for each of its routes; None: its rows are not ordinary.
         find: called with a fingerprint that `writers` lacks; may add it.
