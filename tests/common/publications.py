@@ -148,7 +148,10 @@ async def _publish(stream: Stream, settings: Settings, broker: Broker, outcome: 
 
 
 def _require_whole_transactions(kafka: _Kafka, progress_topic: str) -> None:
-    """Require each Kafka transaction to have all records up to its progress, and none after it."""
+    """Require each Kafka transaction to have all records up to its progress, and none after it.
+
+    With `at_least_once` there are no Kafka transactions.
+    """
     before = 0
     for first, end in pairwise([*kafka.begun, len(kafka.batches)]):
         sent: list[int] = []

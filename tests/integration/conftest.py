@@ -227,3 +227,11 @@ async def serve(
 async def api(serve: Callable[..., Any]) -> AsyncIterator[Api]:
     async with serve() as running:
         yield running
+
+
+@pytest.fixture
+async def dump(api: Api, execute: Execute) -> dict[str, Any]:
+    """The manifest of a dump of one table with one row."""
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (1)")
+    return await api.take_dump()
